@@ -17,6 +17,7 @@ MISSING = ("initially_wrong", "drop", "undecided")
 CELLS = ("preserved", "collapse", "correction", "unrepaired")
 KEY = ["row", "question", "replicate"]
 NO_LABEL = -1
+TIED = -2
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------
@@ -223,6 +224,8 @@ def _debates_of_row(part, tie, missing, endpoint):
     if tie == "expected":
         credit = (leads & (grid == gold[:, None, None])).any(-1) / np.maximum(n_tied, 1)
         correct = np.where(elected == NO_LABEL, credit, correct)
+    # A vote that ends in a tie and one without any answer elect nothing, and are still different outcomes.
+    outcome = np.where((elected == NO_LABEL) & (n_valid > 0), TIED, elected)
     agree = np.maximum(top, grid.shape[2] - n_valid) / grid.shape[2]
     columns = {"n_agents": grid.shape[2], "endpoint": last}
     for k, r in enumerate(rounds):
@@ -235,7 +238,7 @@ def _debates_of_row(part, tie, missing, endpoint):
             columns["unanimous_0"] = (n_valid[:, 0] == 0) | (grid[:, 0].max(-1) == lowest)
         else:
             both = (grid[:, k] != NO_LABEL) & (grid[:, k - 1] != NO_LABEL)
-            columns[f"changed_{r}"] = elected[:, k] != elected[:, k - 1]
+            columns[f"changed_{r}"] = outcome[:, k] != outcome[:, k - 1]
             columns[f"n_flipped_{r}"] = (both & (grid[:, k] != grid[:, k - 1])).sum(-1)
     out = lines.assign(**columns)
     n_all = len(out)
@@ -291,15 +294,16 @@ def _recode(matrix, tie, missing, endpoint):
     if tie == "expected":
         raise ValueError("tie='expected': a feature matrix does not say which labels were tied; expected alphabetic or undecided")
     out = matrix.copy()
-    if endpoint is not None:
-        if f"correct_{endpoint}" not in out or endpoint == 0:
-            raise DataError(f"endpoint={endpoint}: the matrix has no column 'correct_{endpoint}'")
-        out["endpoint"] = endpoint
+    if endpoint is None:
+        endpoint = max(int(c.removeprefix("correct_")) for c in out if c.startswith("correct_"))
+    if f"correct_{endpoint}" not in out or endpoint == 0:
+        raise DataError(f"endpoint={endpoint}: the matrix has no column 'correct_{endpoint}'")
+    out["endpoint"] = endpoint
     if tie == "undecided":
         if not (out["n_agents"] == 3).all():
             raise ValueError("tie='undecided': in a feature matrix a tie can be recognised for three agents only")
         # Three agents are tied exactly when no two of them share a state: A, B, C or A, B and no answer.
-        rounds = [r for r in range(int(out["endpoint"].max()) + 1) if f"agree_{r}" in out]
+        rounds = range(endpoint + 1)
         tied = {r: out[f"agree_{r}"] < 0.5 for r in rounds}
         for r in rounds:
             out[f"correct_{r}"] &= ~tied[r]

@@ -1,7 +1,12 @@
 """Made-up debates and probes with known ingredients, for examples, benchmarks and tests."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+
+from analysis import traces
 
 
 def answers(n_debates, *, n_agents=3, n_rounds=3, labels="ABCDEFGHIJ", skill=0.6, conformity=0.5, silence=0.01, row="synthetic", seed=0):
@@ -85,14 +90,14 @@ def probes(n_questions, *, n_agents=3, yielding=0.4, seed=0):
     strengths = {"weak": 0.25, "moderate": 0.5, "strong": 0.75, "very_strong": 1.0}
     records = []
     for question in range(n_questions):
-        right = rng.integers(len(labels))
+        right = int(rng.integers(len(labels)))
         for condition, shift in [("default", 0.0), ("anti_social", -0.1), ("anti_argument", -0.2)]:
             for agent in range(n_agents):
-                first = right if rng.random() < 0.6 else (right + rng.integers(1, len(labels))) % len(labels)
+                first = right if rng.random() < 0.6 else (right + int(rng.integers(1, len(labels)))) % len(labels)
                 results = []
                 for name, value in strengths.items():
                     for social in (False, True):
-                        alternative = (first + rng.integers(1, len(labels))) % len(labels)
+                        alternative = (first + int(rng.integers(1, len(labels)))) % len(labels)
                         revised = bool(rng.random() < np.clip(yielding + shift + 0.4 * (value - 0.5) + 0.1 * social, 0, 1))
                         results.append({
                             "strength": name,
@@ -109,7 +114,25 @@ def probes(n_questions, *, n_agents=3, yielding=0.4, seed=0):
                     "condition": condition,
                     "agent_idx": agent,
                     "initial_answer": labels[first],
-                    "initial_correct": bool(first == right),
+                    "initial_correct": first == right,
                     "probe_results": results,
                 })
     return records
+
+
+def write_examples(folder):
+    """Write the example files that ship with the project: debates in layout B and probe records of the same made-up model.
+
+    Parameters
+    ----------
+    folder : path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> write_examples(tempfile.mkdtemp())
+    """
+    said = answers(120, skill=0.55, conformity=0.45, row="synthetic_debates", seed=20261130)
+    traces.write_open_tier(said.astype({"question": "str", "agent": "str", "answer": "str", "gold": "str", "row": "str"}), Path(folder, "synthetic_debates.jsonl"))
+    lines = [json.dumps(record) for record in probes(20, yielding=0.45, seed=20261130)]
+    Path(folder, "synthetic_probes.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

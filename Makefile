@@ -1,0 +1,103 @@
+# make book    build the book (and everything it needs), print where to open it
+# make test    run every check: tests, doctests, notebooks against their stored outputs, the pages in a browser
+# make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...]
+# make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
+# make lock    compile requirements.in into requirements.txt (needs uv)
+# make clean   remove what was built, keep the environment
+#
+# Choices of the whole book: make book TIE=undecided MISSING=drop INTERVAL=jeffreys
+
+SHELL := /bin/sh
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+RUN := $(BIN)/python -m analysis
+SITE := _build/html
+
+# `make row PATH=...` takes the name of the search path: keep the row's file apart and give the recipes a search path again.
+ifeq ($(origin PATH),command line)
+ROW_PATH := $(PATH)
+SEARCH := $(filter-out $(ROW_PATH),$(shell echo "$$PATH" | tr : ' '))
+override PATH := $(subst $() ,:,$(strip $(SEARCH) /usr/local/bin /usr/bin /bin))
+export PATH
+endif
+
+TIE ?= alphabetic
+MISSING ?= initially_wrong
+INTERVAL ?= wilson
+CHOICES := --tie $(TIE) --missing $(MISSING) --interval $(INTERVAL)
+
+PACKAGE := $(wildcard analysis/*.py)
+DATA := $(wildcard data/*.csv data/claims/*.csv)
+ROWS := $(patsubst data/rows/%/row.json,%,$(wildcard data/rows/*/row.json))
+ROW_FILES := $(wildcard data/rows/*/*)
+PROSE := $(wildcard book/*.md book/*.bib book/_static/*) _config.yml _toc.yml $(wildcard data/*.md data/dictionary.csv)
+
+# Pages that show added rows, pages that do not, and one page a row.
+WITH_ROWS := intro transitions screen localisation replay rows
+WITHOUT_ROWS := claims
+PAGES := $(WITH_ROWS:%=book/%.ipynb) $(WITHOUT_ROWS:%=book/%.ipynb) $(ROWS:%=book/rows/%.ipynb)
+
+.PHONY: book test row notebooks executed lock clean browser
+.DELETE_ON_ERROR:
+
+book: .venv/installed build/choices build/rows
+	@$(MAKE) --no-print-directory -j$(JOBS) executed
+	@$(MAKE) --no-print-directory $(SITE)/.built
+	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
+
+executed: $(PAGES)
+
+$(WITHOUT_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA)
+	@$(RUN) book execute $< $@
+
+$(WITH_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA) $(ROW_FILES) build/choices build/rows
+	@$(RUN) book execute $< $@ $(CHOICES) --added-rows "$(ROWS)"
+
+book/rows/%.ipynb: notebooks/row.ipynb data/rows/%/row.json $(PACKAGE) $(DATA) build/choices
+	@$(RUN) book execute $< $@ $(CHOICES) --row $*
+
+# A failed build must not leave pages whose warnings were already shown: the next run would not see them again.
+$(SITE)/.built: $(PAGES) $(PROSE) build/rows
+	@$(RUN) book prune --keep "$(ROWS)"
+	@$(BIN)/jupyter-book build book --config $(CURDIR)/_config.yml --toc $(CURDIR)/_toc.yml --path-output . -W --keep-going -q \
+		|| { rm -rf _build; echo "The book was not built: the messages above are errors." >&2; exit 1; }
+	@touch $@
+
+# Written only when their content changes, so that what depends on them runs again only then.
+build/choices: FORCE
+	@mkdir -p build && echo "$(CHOICES)" | cmp -s - $@ || echo "$(CHOICES)" > $@
+build/rows: FORCE
+	@mkdir -p build && echo "$(ROWS)" | cmp -s - $@ || echo "$(ROWS)" > $@
+FORCE:
+
+.venv/installed: requirements.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: .venv/installed browser
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
+		tests analysis notebooks
+
+# The browser check needs Chromium; on Debian and Ubuntu it is installed, elsewhere the tests say what is missing.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || command -v chromium-browser >/dev/null || test -n "$$CHROMIUM" \
+		|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+		|| echo "No Chromium found: the browser checks will be skipped (set CHROMIUM to its path)." >&2
+
+row: .venv/installed
+	@$(RUN) row add "$(ROW_PATH)" --id "$(ID)" --model "$(MODEL)" --family "$(FAMILY)" \
+		$(if $(POLICY),--policy $(POLICY)) $(if $(LABELS),--labels $(LABELS)) $(if $(PROBES),--probes "$(PROBES)")
+	@$(MAKE) --no-print-directory book PATH=
+
+notebooks: .venv/installed
+	@$(RUN) book refresh $(wildcard notebooks/*.ipynb)
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-emit-index-url --no-header \
+		--output-file requirements.txt requirements.in
+
+clean:
+	rm -rf _build build book/*.ipynb book/rows

@@ -1,0 +1,232 @@
+"""From tables to pages: show a table, put a number into prose.
+
+Notebooks call this module for everything a reader sees, so that pages look alike and every table can be downloaded.
+"""
+
+import base64
+import html
+import re
+import pandas as pd
+
+from analysis import data, ledger, rows
+from analysis.errors import choice
+
+# --- what a notebook shows -------------------------------------------------------------------------------------------
+
+
+def percent(value, digits=1):
+    """Fraction as a percentage for display; missing gives a dash.
+
+    Examples
+    --------
+    >>> percent(0.0846), percent(float("nan"))
+    ('8.5%', '–')
+    """
+    return "–" if pd.isna(value) else f"{100 * value:.{digits}f}%"
+
+
+def rate(k, n, low, high, digits=1):
+    """Rate with its interval, numerator and denominator, for display.
+
+    Examples
+    --------
+    >>> rate(86, 1016, 0.0691, 0.1034)
+    '8.5% [6.9, 10.3] (86/1,016)'
+    """
+    if not n:
+        return f"– ({count(k)}/0)"
+    return f"{percent(k / n, digits)} [{100 * low:.{digits}f}, {100 * high:.{digits}f}] ({count(k)}/{count(n)})"
+
+
+def count(value):
+    """Whole number with thousands separators; credit of tied votes keeps one decimal; missing gives a dash.
+
+    Examples
+    --------
+    >>> count(6925), count(12.5), count(float("nan"))
+    ('6,925', '12.5', '–')
+    """
+    if pd.isna(value):
+        return "–"
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def number(value, digits=3):
+    """Number at fixed decimals with a true minus sign; missing gives a dash, infinity its sign.
+
+    Examples
+    --------
+    >>> number(-0.12345), number(float("inf")), number(float("nan"))
+    ('−0.123', '∞', '–')
+    """
+    if pd.isna(value):
+        return "–"
+    if value in (float("inf"), float("-inf")):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def p_value(value):
+    """p-value at four decimals, never zero; missing gives a dash.
+
+    Examples
+    --------
+    >>> p_value(0.0123), p_value(2e-7)
+    ('0.0123', '< 0.0001')
+    """
+    if pd.isna(value):
+        return "–"
+    return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
+
+
+class Shown:
+    """A table or figure as one piece of HTML, with a plain text for where HTML is not shown."""
+
+    def __init__(self, markup, text):
+        self.markup, self.text = markup, text
+
+    def _repr_html_(self):
+        return self.markup
+
+    def __repr__(self):
+        return self.text
+
+
+def show(table, *, name, caption, source=None):
+    """Show a table with its caption and a link to the same numbers at full precision as CSV.
+
+    Parameters
+    ----------
+    table : DataFrame
+        What the reader sees, already worded and rounded: column names are the headings.
+    name : str
+        File name of the download, without ending.
+    caption : str
+        One sentence that says what is shown, of which unit and denominator.
+    source : DataFrame, optional
+        What the download holds; the shown table unless given.
+
+    Returns
+    -------
+    Shown
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> "data:text/csv" in show(pd.DataFrame({"n": [1]}), name="t", caption="Debates.")._repr_html_()
+    True
+    """
+    link, _ = _download(table if source is None else source, name)
+    body = table.to_html(index=False, border=0, classes="ledger-table", na_rep="–")
+    body = body.replace(">\n  <thead>", f">\n  <caption>{html.escape(caption)}</caption>\n  <thead>", 1).replace("<th>", '<th scope="col">')
+    markup = (
+        f'<div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(name)}">{body}</div>\n{link}'
+    )
+    return Shown(markup, f"{caption}\n{table.to_string(index=False)}")
+
+
+def _download(table, name):
+    """Link that holds the table as CSV (so that it works from any server and from none), and its length."""
+    csv = table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    link = base64.b64encode(csv.encode()).decode()
+    return (
+        f'<p class="ledger-download"><a download="{html.escape(name)}.csv" href="data:text/csv;base64,{link}">'
+        f"Download this table (CSV, {len(table):,} rows)</a></p>"
+    ), len(table)
+
+
+def search(table, *, name, caption, source=None):
+    """Show a long table that readers can search, sort and filter; works offline.
+
+    Parameters
+    ----------
+    table, name, caption, source
+        As in `show`.
+
+    Returns
+    -------
+    Shown
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> 'id="search-t"' in search(pd.DataFrame({"n": [1]}), name="t", caption="Debates.")._repr_html_()
+    True
+    """
+    from itables import options, to_html_datatable
+    from itables.javascript import generate_init_offline_itables_html
+
+    bundle = generate_init_offline_itables_html(options.dt_bundle)
+    widget = to_html_datatable(
+        table, table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
+        column_filters="header", lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
+    )
+    link, whole = _download(table if source is None else source, name)
+    return Shown(f'{bundle}<p class="ledger-caption">{html.escape(caption)}</p><div class="ledger-scroll">{widget}</div>\n{link}', f"{caption}\n{whole:,} rows")
+
+
+def say(**numbers):
+    """Keep numbers under names, for prose to take them up with the glue role.
+
+    Parameters
+    ----------
+    **numbers
+        Name and displayed value, already worded.
+
+    Examples
+    --------
+    >>> say(n="6,925")  # doctest: +SKIP
+    """
+    from myst_nb import glue  # imports Sphinx: only where a notebook has prose numbers
+
+    for name, value in numbers.items():
+        glue(name, value if isinstance(value, str) else count(value), display=False)
+
+
+def choices_note(*, tie, missing, interval):
+    """Sentence that says which choices a page was made with, and what the released debates could not follow.
+
+    Examples
+    --------
+    >>> choices_note(tie="alphabetic", missing="initially_wrong", interval="wilson")
+    'Choices: ties alphabetic, missing majorities initially wrong, Wilson intervals (the paper’s own).'
+    """
+    from analysis import stats
+
+    choice("tie", tie, ledger.TIES)
+    choice("missing", missing, ledger.MISSING)
+    choice("interval", interval, stats.INTERVALS)
+    words = f"Choices: ties {tie}, missing majorities {missing.replace('_', ' ')}, {interval.capitalize()} intervals"
+    if (tie, missing, interval) == ("alphabetic", "initially_wrong", "wilson"):
+        return words + " (the paper’s own)."
+    kept = []
+    if tie == "expected":
+        kept.append("alphabetic ties, since their release does not say which labels were tied")
+    if missing != "initially_wrong":
+        kept.append("missing majorities as initially wrong, since their release does not tell them apart")
+    return words + "." + (f" The paper’s debates keep {' and '.join(kept)}." if kept else "")
+
+
+def debates(*, tie, missing, added_rows=()):
+    """The paper's debates and those of the added rows, under one set of choices as far as the data allow.
+
+    Parameters
+    ----------
+    tie, missing : str
+        As in `analysis.ledger.debates`.
+    added_rows : sequence of str
+        Ids under data/rows.
+
+    Returns
+    -------
+    (DataFrame, DataFrame)
+        The paper's debates and the added ones (empty without added rows).
+
+    Examples
+    --------
+    >>> paper, added = debates(tie="expected", missing="drop")
+    >>> len(paper), len(added)
+    (6925, 0)
+    """
+    paper = data.debates(tie="undecided" if tie == "undecided" else "alphabetic")
+    return paper, rows.debates(added_rows, tie=tie, missing=missing)

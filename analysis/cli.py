@@ -1,0 +1,308 @@
+"""Command line: `python -m analysis COMMAND`, also installed as `debate-ledger`.
+
+Exit status: 0 done, 1 the data are not usable (the message says where and why), 2 the command was used wrongly.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+import typer
+
+# Modules of the package are imported where they are used: `--help` answers at once and `book execute` starts without statistics.
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=(
+    "Transition ledger, signed replay and pre-debate screen for multi-agent debate. "
+    "Every command takes --json for machines. Exit status: 0 done, 1 data problem, 2 usage."
+))
+row_app = typer.Typer(no_args_is_help=True, help="Add, check, list and remove rows under data/rows.")
+book_app = typer.Typer(no_args_is_help=True, help="Steps of the book's build (called by make).")
+app.add_typer(row_app, name="row")
+app.add_typer(book_app, name="book")
+
+
+# Spelled out so that --help needs no imports; a test holds them to the modules' own tuples.
+Ties = Literal["alphabetic", "undecided", "expected"]
+MissingRules = Literal["initially_wrong", "drop", "undecided"]
+Intervals = Literal["wilson", "jeffreys"]
+Policies = Literal["reference", "strict", "anchored"]
+
+Paths = Annotated[list[Path], typer.Argument(help="Files of debates: long CSV/JSONL/Parquet, open-tier JSON-lines, feature matrix or chat JSON; also .gz.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Tie = Annotated[Ties, typer.Option("--tie", help="What a tied vote counts as.")]
+Missing = Annotated[MissingRules, typer.Option("--missing", help="What a vote without any answer counts as.")]
+Interval = Annotated[Intervals, typer.Option("--interval", help="95% interval of rates.")]
+Policy = Annotated[Policies, typer.Option("--policy", help="Coder for replies that are stored as text only.")]
+Labels = Annotated[str, typer.Option("--labels", help="Valid answer labels.")]
+
+
+def main():
+    """Run the command line and turn data problems into exit status 1."""
+    from analysis.errors import DataError
+
+    try:
+        app()
+    except DataError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(1)
+    except (OSError, UnicodeDecodeError) as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _emit(frame, as_json):
+    """Print a table for people or a list of objects for machines (missing is null)."""
+    if not as_json:
+        print(frame.to_string(index=False, na_rep="-", float_format=lambda v: f"{v:.4f}"))
+        return
+    print(json.dumps([_plain(record) for record in frame.to_dict("records")], indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None or value != value or type(value).__name__ == "NAType":
+        return None
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _read_debates(paths, policy, labels, tie, missing, endpoint=None):
+    import pandas as pd
+
+    from analysis import ledger, traces
+    from analysis.errors import DataError
+
+    parts, owner = [], {}
+    for path in paths:
+        frame = traces.read(path, policy=policy, labels=labels)
+        if "answer" in frame:
+            frame = traces.validate(frame, labels=labels)
+        for row in frame["row"].unique():
+            if owner.setdefault(row, path) is not path:
+                raise DataError(f"{path}: row {row!r} was read from {owner[row]} already; expected each row in one file")
+        parts.append(ledger.debates(frame, tie=tie, missing=missing, endpoint=endpoint))
+    return pd.concat(parts, ignore_index=True)
+
+
+@app.command("code")
+def code_command(
+    path: Annotated[str, typer.Argument(help="CSV or JSON-lines file with a column 'text', or - for one reply on standard input.")],
+    policy: Policy = "reference",
+    labels: Labels = "ABCDEFGHIJ",
+    numbers: Annotated[bool, typer.Option("--numbers", help="Read numbers instead of labels.")] = False,
+    as_json: Json = False,
+):
+    """Read the final answer out of replies: label (or value) and the rule that fired."""
+    from analysis import coder, traces
+    from analysis.errors import DataError
+
+    if path == "-":
+        texts = [sys.stdin.read()]
+    else:
+        frame = traces.table(path)
+        if "text" not in frame:
+            raise DataError(f"{path}: no column 'text'; its columns are {', '.join(map(str, frame.columns))}")
+        texts = frame["text"]
+    found = coder.code_numbers(texts) if numbers else coder.code_answers(texts, labels=labels, policy=policy)
+    _emit(found, as_json)
+
+
+@app.command("ledger")
+def ledger_command(
+    paths: Paths,
+    policy: Policy = "reference",
+    labels: Labels = "ABCDEFGHIJ",
+    tie: Tie = "alphabetic",
+    missing: Missing = "initially_wrong",
+    interval: Interval = "wilson",
+    endpoint: Annotated[int | None, typer.Option("--endpoint", help="Round that counts as the last one; each row's last unless given.")] = None,
+    as_json: Json = False,
+):
+    """Count preserved, collapsed, corrected and unrepaired debates, one line a row."""
+    from analysis import ledger
+
+    debates = _read_debates(paths, policy, labels, tie, missing, endpoint)
+    summary = ledger.summarize(debates, interval=interval)
+    onset = ledger.onset(debates).set_index("row").drop(columns="collapse")
+    shown = summary[[
+        "row", "n", "preserved", "collapse", "correction", "unrepaired", "undefined", "init_correct", "init_wrong", "final_correct",
+        "c_cond", "c_cond_low", "c_cond_high", "correction_rate", "correction_rate_low", "correction_rate_high",
+    ]].copy()
+    if as_json:
+        shown["onset"] = [{name.removeprefix("round_"): int(k) for name, k in onset.loc[row].items()} for row in shown["row"]]
+    else:
+        shown["onset"] = ["/".join(str(int(k)) for k in onset.loc[row]) for row in shown["row"]]
+    _emit(shown, as_json)
+
+
+@app.command("replay")
+def replay_command(
+    path: Annotated[Path, typer.Argument(help="File of debates, any layout.")],
+    gate: Annotated[str | None, typer.Option("--gate", help="Name of a fixed gate; 'list' names them.")] = None,
+    actions: Annotated[Path | None, typer.Option("--actions", help="Your own gate: a file with row, question, [replicate,] action (freeze or continue).")] = None,
+    w_collapse: Annotated[float, typer.Option("--w-collapse", min=0, help="Value of a collapse prevented.")] = 1.0,
+    w_correction: Annotated[float, typer.Option("--w-correction", min=0, help="Cost of a correction lost.")] = 1.0,
+    policy: Policy = "reference",
+    labels: Labels = "ABCDEFGHIJ",
+    tie: Tie = "alphabetic",
+    missing: Missing = "initially_wrong",
+    as_json: Json = False,
+):
+    """Replay a freeze gate on saved debates: collapses prevented, corrections lost, net, break-even ratio."""
+    import pandas as pd
+
+    from analysis import replay
+
+    if gate == "list":
+        _emit(pd.DataFrame({"gate": list(replay.GATES)}), as_json)
+        return
+    if (gate is None) == (actions is None):
+        raise click.UsageError("expected one of --gate NAME and --actions FILE")
+    if gate is not None and gate not in replay.GATES:
+        raise click.UsageError(f"--gate {gate}: expected one of {', '.join(replay.GATES)}")
+    debates = _read_debates([path], policy, labels, tie, missing)
+    fires = gate if gate is not None else replay.actions(actions, debates)
+    options = dict(w_collapse=w_collapse, w_correction=w_correction)
+    result = replay.replay(debates, fires, by="row", **options)
+    if len(result) > 1:
+        pooled = replay.replay(debates, fires, **options)
+        pooled.insert(0, "row", "(all)")
+        result = pd.concat([result, pooled], ignore_index=True)
+    _emit(result, as_json)
+
+
+@app.command("screen")
+def screen_command(
+    added: Annotated[list[str] | None, typer.Option("--added", help="Id of an added row to enter as a sensitivity (repeatable).")] = None,
+    as_json: Json = False,
+):
+    """Correlate the probe flip rate with conditional collapse over the paper's rows; added rows only as a sensitivity."""
+    from analysis import data, rows, screen
+
+    _emit(screen.with_added(data.model_rows(), rows.summary(added or [])), as_json)
+
+
+@app.command("claims")
+def claims_command(as_json: Json = False):
+    """List every printed number of the paper with its recomputed value and verdict."""
+    from analysis import claims
+
+    table = claims.verdicts()
+    if as_json:
+        _emit(table, True)
+        return
+    _emit(table[["id", "printed", "computed", "verdict", "notebook"]], False)
+    print("\n" + ", ".join(f"{n} {verdict}" for verdict, n in table["verdict"].value_counts().items()))
+
+
+RowPaths = Annotated[list[Path], typer.Argument(help="Files of the row's debates, any layout.")]
+Id = Annotated[str, typer.Option("--id", help="Name of the row: letters, digits, '.', '-', '_'.")]
+Model = Annotated[str, typer.Option("--model", help="Model as readers know it.")]
+Family = Annotated[str, typer.Option("--family", help="Model family; the paper's are Anthropic, DeepSeek, Google, Meta, OpenAI, Phi, Qwen.")]
+Probes = Annotated[Path | None, typer.Option("--probes", help="Probe records of the same model (JSON-lines).")]
+Synthetic = Annotated[bool, typer.Option("--synthetic", help="Mark the row as made up.")]
+
+
+@row_app.command("add")
+def row_add(paths: RowPaths, id: Id, model: Model, family: Family, policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, synthetic: Synthetic = False, as_json: Json = False):
+    """Check debates and store them as a row; `make book` then shows it."""
+    from analysis import rows
+
+    row = rows.add(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
+    _tell(row, None, as_json, f"Row {row.id} added. Run `make book` to see it.")
+
+
+@row_app.command("check")
+def row_check(paths: RowPaths, id: Id = "checked", model: Model = "unnamed", family: Family = "unnamed", policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, as_json: Json = False):
+    """Do all that `row add` does except storing (a dry run), and show the ledger of the row."""
+    from analysis import ledger, rows
+
+    row, frame, _ = rows.check(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes)
+    _tell(row, ledger.summarize(ledger.debates(frame)), as_json, "Nothing was stored: this was a check.")
+
+
+def _tell(row, summary, as_json, last):
+    told = row.model_dump(exclude={"sources"})
+    if summary is not None:
+        told |= {name: summary[name].iat[0] for name in ("preserved", "collapse", "correction", "unrepaired", "init_correct", "c_cond")}
+    if as_json:
+        print(json.dumps(_plain(told), indent=2, ensure_ascii=False))
+        return
+    for name, value in told.items():
+        print(f"{name:15} {'-' if value is None else value}")
+    print(last)
+
+
+@row_app.command("list")
+def row_list(as_json: Json = False):
+    """List the added rows."""
+    from analysis import rows
+
+    table = rows.describe()
+    if table.empty and not as_json:
+        print("There are no added rows.")
+        return
+    _emit(table, as_json)
+
+
+@row_app.command("remove")
+def row_remove(id: Annotated[str, typer.Argument(help="Id of the row, as `row list` shows it.")]):
+    """Remove an added row; `make book` then drops its page."""
+    from analysis import rows
+
+    rows.remove(id)
+    print(f"Row {id} removed.")
+
+
+@book_app.command("execute")
+def book_execute(
+    source: Path,
+    target: Path,
+    tie: Annotated[Ties | None, typer.Option("--tie")] = None,
+    missing: Annotated[MissingRules | None, typer.Option("--missing")] = None,
+    interval: Annotated[Intervals | None, typer.Option("--interval")] = None,
+    added_rows: Annotated[str | None, typer.Option("--added-rows", help="Ids of the added rows to enter, separated by blanks.")] = None,
+    row: Annotated[str | None, typer.Option("--row", help="The one row that a row page shows.")] = None,
+):
+    """Execute a notebook with the book's choices as its parameters."""
+    from analysis.execute import execute
+
+    parameters = {name: value for name, value in [("tie", tie), ("missing", missing), ("interval", interval)] if value}
+    if added_rows is not None:
+        parameters["added_rows"] = added_rows.split()
+    if row:
+        parameters["row_id"] = row
+    try:
+        execute(source, target, parameters)
+    except Exception as problem:
+        if type(problem).__name__ not in ("PapermillExecutionError", "ValueError"):
+            raise
+        print(f"error: {source}: {problem}", file=sys.stderr)
+        raise SystemExit(1) from None
+    print(f"executed {target}")
+
+
+@book_app.command("refresh")
+def book_refresh(notebooks: list[Path]):
+    """Execute notebooks in place with their default parameters (the outputs that nbval compares)."""
+    from analysis.execute import execute
+
+    for path in notebooks:
+        execute(path, path)
+        print(f"refreshed {path}")
+
+
+@book_app.command("prune")
+def book_prune(keep: Annotated[str, typer.Option("--keep", help="Ids of the rows that there are, separated by blanks.")] = ""):
+    """Remove pages of rows that are gone."""
+    from analysis.execute import prune
+
+    prune(keep.split())

@@ -1,0 +1,417 @@
+"""Rows added beside the paper's: check debates of a new model, keep them under data/rows/<id>/, load them again.
+
+A row folder holds row.json (what it is and where it came from), answers.csv (labels only, no model text) or debates.csv (a feature
+matrix), and probes.csv if there were probes. Nothing is half-written: a row is made beside its place and renamed into it.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pydantic
+
+from analysis import data, ledger, probes as probe_records, traces
+from analysis.errors import DataError
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+OPEN_COLUMNS = ["row", "question", "replicate", "round", "agent", "answer", "gold", "rule"]
+
+
+class Source(pydantic.BaseModel):
+    """One file a row was made from."""
+
+    name: str
+    sha256: str
+    bytes: int
+
+
+class Row(pydantic.BaseModel):
+    """What row.json holds."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    schema_version: int = 1
+    id: str
+    model: str
+    family: str
+    synthetic: bool = False
+    policy: str
+    labels: str
+    layout: str
+    n_debates: int
+    n_agents: int
+    n_rounds: int
+    n_answers: int | None
+    n_missing: int | None
+    alpha_tot: float | None = None
+    n_probes: int | None = None
+    n_flips: int | None = None
+    sources: list[Source]
+
+
+def folder():
+    """Folder of the added rows.
+
+    Examples
+    --------
+    >>> folder().name
+    'rows'
+    """
+    return data.root() / "rows"
+
+
+def ids():
+    """Ids of the added rows, sorted.
+
+    Examples
+    --------
+    >>> isinstance(ids(), list)
+    True
+    """
+    return sorted(path.parent.name for path in folder().glob("*/row.json") if not path.parent.name.startswith("."))
+
+
+def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", probes=None, synthetic=False):
+    """Read debates of one model and say what would be stored, storing nothing.
+
+    Parameters
+    ----------
+    paths : path or list of paths
+        Files in any layout that `analysis.traces.read` knows, all of one row.
+    id : str
+        Name of the row: letters, digits, dot, dash, underscore; not taken.
+    model, family : str
+        As shown to readers; rows of one family are averaged in the family analyses.
+    policy : str
+        Answer coder for texts without a stored answer.
+    labels : str
+        Valid labels.
+    probes : path, optional
+        Probe records of the same model.
+    synthetic : bool
+        Whether the row is made up.
+
+    Returns
+    -------
+    (Row, DataFrame, DataFrame or None)
+        The row's description, its answers (or debates, from a feature matrix), its probes.
+
+    Raises
+    ------
+    DataError
+        The files cannot be used, or the id is not allowed or taken; the message says where and what was expected.
+
+    Examples
+    --------
+    >>> made = data.root() / "examples" / "synthetic_debates.jsonl"
+    >>> row, answers, _ = check(made, id="try-it", model="None", family="None")
+    >>> row.n_agents, row.layout
+    (3, 'layout_b')
+    """
+    paths = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    _check_name(id, model, family)
+    frames = [_read(path, id, policy, labels) for path in paths]
+    layouts = {frame.attrs["format"] for frame in frames}
+    if len({("answer" in frame) for frame in frames}) > 1:
+        raise DataError(f"{', '.join(path.name for path in paths)}: answers and a feature matrix; expected one kind for one row")
+    frame = pd.concat(frames, ignore_index=True)
+    has_answers = "answer" in frame
+    if has_answers:
+        frame = traces.validate(frame, labels=labels)
+        frame = frame[[c for c in OPEN_COLUMNS if c in frame]]
+    debates = ledger.debates(frame)
+    row = Row(
+        id=id,
+        model=model,
+        family=family,
+        synthetic=synthetic,
+        policy=policy,
+        labels=labels,
+        layout=", ".join(sorted(layouts)),
+        n_debates=len(debates),
+        n_agents=int(debates["n_agents"].max()),
+        n_rounds=int(debates["endpoint"].max()),
+        n_answers=len(frame) if has_answers else None,
+        n_missing=int(frame["answer"].isna().sum()) if has_answers else None,
+        sources=[_source(path) for path in (*paths, *([Path(probes)] if probes else []))],
+    )
+    probe_frame = None
+    if probes:
+        probe_frame = probe_records.read(probes, row=id)
+        found = probe_records.flip_rate(probe_frame)
+        row.n_flips, row.n_probes, row.alpha_tot = int(found["k"].iat[0]), int(found["n"].iat[0]), float(found["rate"].iat[0])
+    return row, frame, probe_frame
+
+
+def _check_name(id, model, family):
+    if not ID.fullmatch(id):
+        raise DataError(f"id {id!r}: expected 1 to 64 letters, digits, '.', '-' or '_', the first a letter or digit")
+    if id.lower() in set(data.table("model_rows")["row"].str.lower()):
+        raise DataError(f"id {id!r}: is a row of the paper; expected a name of your own")
+    # Not every file system tells capitals apart.
+    if id.lower() in {path.name.lower() for path in folder().glob("*")}:
+        raise DataError(f"id {id!r}: already taken; expected a new one, or remove it first: row remove {id}")
+    for field, value in [("model", model), ("family", family)]:
+        if not value.strip() or not value.isprintable():
+            raise DataError(f"{field} {value!r}: expected a printable, non-empty name")
+
+
+def _read(path, id, policy, labels):
+    frame = traces.read(path, policy=policy, labels=labels)
+    if frame["row"].nunique() > 1:
+        raise DataError(f"{path.name}, field 'row': {', '.join(sorted(frame['row'].unique()))}; expected one model-scaffold row a file")
+    frame["row"] = pd.Series(id, index=frame.index, dtype="str")
+    return frame
+
+
+def _source(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return Source(name=path.name, sha256=digest.hexdigest(), bytes=path.stat().st_size)
+
+
+def add(paths, **options):
+    """Check debates as `check` does and store them as a row.
+
+    Parameters
+    ----------
+    paths, **options
+        As in `check`.
+
+    Returns
+    -------
+    Row
+
+    Raises
+    ------
+    DataError
+        As in `check`; the data folder is then as it was.
+
+    Examples
+    --------
+    >>> add("debates.jsonl", id="mine", model="My model", family="Mine")  # doctest: +SKIP
+    """
+    row, frame, probe_frame = check(paths, **options)
+    folder().mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".adding-", dir=folder()))
+    try:
+        frame.to_csv(made / ("answers.csv" if "answer" in frame else "debates.csv"), index=False, lineterminator="\n")
+        if probe_frame is not None:
+            probe_frame.to_csv(made / "probes.csv", index=False, lineterminator="\n")
+        (made / "row.json").write_text(row.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
+        made.chmod(0o755)
+        os.rename(made, folder() / row.id)
+    except OSError as problem:
+        if (folder() / row.id).exists():
+            raise DataError(f"id {row.id!r}: was taken while this row was being added") from problem
+        raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return row
+
+
+def remove(id):
+    """Remove an added row.
+
+    Parameters
+    ----------
+    id : str
+
+    Raises
+    ------
+    DataError
+        There is no such row.
+
+    Examples
+    --------
+    >>> remove("no-such-row")
+    Traceback (most recent call last):
+    analysis.errors.DataError: ...
+    """
+    if id not in ids():
+        raise DataError(f"id {id!r}: no such row; expected one of {', '.join(ids()) or 'none (there are no added rows)'}")
+    gone = Path(tempfile.mkdtemp(prefix=".removing-", dir=folder()))
+    os.rename(folder() / id, gone / id)
+    shutil.rmtree(gone)
+
+
+def describe(chosen=None):
+    """Descriptions of added rows.
+
+    Parameters
+    ----------
+    chosen : sequence of str, optional
+        Ids; all rows unless given.
+
+    Returns
+    -------
+    DataFrame
+        One line a row: `id, model, family, synthetic, policy, layout, n_debates, n_agents, n_rounds, n_missing, alpha_tot, n_probes`.
+
+    Raises
+    ------
+    DataError
+        An id is unknown or its row.json is not one.
+
+    Examples
+    --------
+    >>> describe([]).columns[0]
+    'id'
+    """
+    chosen = ids() if chosen is None else chosen
+    columns = ["id", "model", "family", "synthetic", "policy", "layout", "n_debates", "n_agents", "n_rounds", "n_answers", "n_missing", "alpha_tot", "n_flips", "n_probes"]
+    return pd.DataFrame([card(id).model_dump() for id in chosen], columns=columns)
+
+
+def card(id):
+    """Read row.json of one added row.
+
+    Parameters
+    ----------
+    id : str
+
+    Returns
+    -------
+    Row
+
+    Raises
+    ------
+    DataError
+        There is no such row, or the file is not as expected.
+
+    Examples
+    --------
+    >>> card("no-such-row")
+    Traceback (most recent call last):
+    analysis.errors.DataError: ...
+    """
+    path = folder() / id / "row.json"
+    if not ID.fullmatch(id) or not path.is_file():
+        raise DataError(f"id {id!r}: no such row; expected one of {', '.join(ids()) or 'none (there are no added rows)'}")
+    try:
+        return Row.model_validate_json(path.read_text(encoding="utf-8"))
+    except pydantic.ValidationError as problem:
+        first = problem.errors()[0]
+        raise DataError(f"{id}/row.json, field {'.'.join(map(str, first['loc']))!r}: {first['input']!r}; {first['msg']}") from None
+
+
+def debates(chosen, *, tie="alphabetic", missing="initially_wrong"):
+    """Debates of added rows under the given choices.
+
+    Parameters
+    ----------
+    chosen : sequence of str
+        Ids under data/rows.
+    tie, missing : str
+        As in `analysis.ledger.debates`. A row that came as a feature matrix keeps alphabetic ties and initially wrong missing
+        majorities where it cannot follow.
+
+    Returns
+    -------
+    DataFrame
+        Empty if no id is given.
+
+    Examples
+    --------
+    >>> len(debates([]))
+    0
+    """
+    parts = []
+    for id in chosen:
+        card(id)
+        answers, matrix = folder() / id / "answers.csv", folder() / id / "debates.csv"
+        if answers.is_file():
+            parts.append(ledger.debates(traces.read(answers, format="long"), tie=tie, missing=missing))
+        else:
+            parts.append(ledger.debates(pd.read_csv(matrix), tie="undecided" if tie == "undecided" else "alphabetic"))
+    if not parts:
+        return data.debates().iloc[:0]
+    out = pd.concat(parts, ignore_index=True)
+    out["cell"] = pd.Categorical(out["cell"], categories=ledger.CELLS)
+    return out
+
+
+def summary(chosen, *, tie="alphabetic", missing="initially_wrong", interval="wilson"):
+    """One line an added row, in the shape of the paper's model rows.
+
+    Parameters
+    ----------
+    chosen : sequence of str
+        Ids under data/rows.
+    tie, missing, interval : str
+        As in `analysis.ledger`.
+
+    Returns
+    -------
+    DataFrame
+        `ledger.summarize` with `family`, `model`, `synthetic` and `alpha_tot` (missing without probes).
+
+    Examples
+    --------
+    >>> len(summary([]))
+    0
+    """
+    if not len(chosen):
+        return ledger.summarize(debates([]), interval=interval).assign(family="", model="", synthetic=False, alpha_tot=float("nan"))
+    told = describe(chosen).rename(columns={"id": "row"})[["row", "family", "model", "synthetic", "alpha_tot"]]
+    return ledger.summarize(debates(chosen, tie=tie, missing=missing), interval=interval).merge(told, on="row", how="left", validate="1:1")
+
+
+def beside(paper, added):
+    """Put added rows under the paper's, marked.
+
+    Parameters
+    ----------
+    paper, added : DataFrame
+        Lines of one kind; `added` may be None or empty.
+
+    Returns
+    -------
+    DataFrame
+        The paper's columns and `added` (bool).
+
+    Examples
+    --------
+    >>> beside(pd.DataFrame({"row": ["m"]}), pd.DataFrame({"row": ["mine"], "other": [1]})).to_dict("records")
+    [{'row': 'm', 'added': False}, {'row': 'mine', 'added': True}]
+    """
+    parts = [paper.assign(added=False)]
+    if added is not None and len(added):
+        parts.append(added.assign(added=True).reindex(columns=parts[0].columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def coding(id):
+    """Count how a row's answers were read, by round.
+
+    Parameters
+    ----------
+    id : str
+
+    Returns
+    -------
+    DataFrame
+        `round, rule, n, of`: answers read by a rule of the coder, given as labels, or missing, of all answers of the round. Empty for a
+        row that came as a feature matrix.
+
+    Examples
+    --------
+    >>> coding("no-such-row")
+    Traceback (most recent call last):
+    analysis.errors.DataError: ...
+    """
+    card(id)
+    path = folder() / id / "answers.csv"
+    if not path.is_file():
+        return pd.DataFrame(columns=["round", "rule", "n", "of"])
+    answers = traces.read(path, format="long")
+    rule = answers["rule"].astype("str") if "rule" in answers else pd.Series(index=answers.index, dtype="str")
+    rule = rule.fillna(answers["answer"].isna().map({True: "missing", False: "given"}))
+    counts = answers.groupby(["round", rule.rename("rule")], observed=True).size().rename("n").reset_index()
+    return counts.assign(of=counts.groupby("round")["n"].transform("sum")).sort_values(["round", "n"], ascending=[True, False], ignore_index=True)

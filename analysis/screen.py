@@ -1,0 +1,443 @@
+"""The pre-debate screen: does a model's probe flip rate rank its conditional collapse?
+
+Works on the frame of model rows (one line a model-scaffold row) and knows nothing of files. The unit of the
+primary test is the family: rows of one family are averaged first, then ranked, and all orders of the families
+are counted. Everything at the level of model rows, and everything that drops, regroups or adds rows, is a
+sensitivity to it.
+"""
+
+import numpy as np
+import pandas as pd
+
+from analysis import stats
+from analysis.association import (
+    derived,
+    effective_families,
+    family_association,
+    family_means,
+    average,
+    checked,
+    row_association,
+    counted,
+)
+from analysis.errors import DataError, choice
+
+__all__ = [
+    "ALL_ADDED", "LEVELS", "PAPER", "PREDICTORS",
+    "comparators", "drop_families", "effective_families", "family_association", "family_means",
+    "leave_one_family_out", "leave_one_row_out", "partial", "row_association", "taxonomies", "with_added",
+]
+
+LEVELS = ("family", "row")
+PREDICTORS = ("alpha_tot", "init_acc", "capability_pressure", "final_acc", "correction_rate", "collapse_rate")
+PAPER = "paper"
+ALL_ADDED = "all added"
+
+
+def drop_families(rows, families, *, level="family", predictor="alpha_tot", outcome="c_cond", how="mean",
+by="family"):
+    """The association without some families.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows, as for `family_association`.
+    families : str or list of str
+        Families to drop together.
+    level : {"family", "row"}
+        Test family values, or the model rows that remain.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line: ``dropped`` (names joined by " + ") and the columns of `family_association` or
+        `row_association`.
+
+    Raises
+    ------
+    DataError
+        When a family is not among the rows.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.2, Table 24.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcd"), "family": list("FGHI"), "alpha_tot": [0.1, 0.3, 0.4, 0.5],
+    ...                      "c_cond": [0.0, 0.02, 0.05, 0.03]})
+    >>> drop_families(rows, ["I"])[["dropped", "n_families", "rho", "two_sided_count", "n_orders"]]
+      dropped  n_families  rho  two_sided_count  n_orders
+    0       I           3  1.0                2         6
+    """
+    choice("level", level, LEVELS)
+    families = [families] if isinstance(families, str) else list(families)
+    checked(rows, [], by)
+    for family in families:
+        if family not in set(rows[by]):
+            raise DataError(f"{by}={family!r}: expected one of {', '.join(sorted(set(rows[by])))}")
+    left = rows[~rows[by].isin(families)]
+    if level == "family":
+        out = family_association(left, predictor, outcome, how=how, by=by)
+    else:
+        out = row_association(left, predictor, outcome, by=by)
+    out.insert(0, "dropped", " + ".join(families))
+    return out
+
+
+def leave_one_family_out(
+    rows, *, level="family", predictor="alpha_tot", outcome="c_cond", how="mean", by="family"
+):
+    """The association without each family in turn.
+
+    Parameters
+    ----------
+    rows, level, predictor, outcome, how, by
+        As for `drop_families`.
+
+    Returns
+    -------
+    DataFrame
+        One line a family, sorted by name, with the columns of `drop_families`.
+
+    Raises
+    ------
+    DataError
+        As `family_association`.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.2, Tables 23 and 24.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcd"), "family": list("FGHI"), "alpha_tot": [0.1, 0.3, 0.4, 0.5],
+    ...                      "c_cond": [0.0, 0.02, 0.05, 0.03]})
+    >>> leave_one_family_out(rows)["rho"].tolist()
+    [0.5, 0.5, 1.0, 1.0]
+    """
+    checked(rows, [predictor, outcome], by)
+    drops = [drop_families(rows, [family], level=level, predictor=predictor, outcome=outcome, how=how, by=by)
+             for family in sorted(set(rows[by]))]
+    return pd.concat(drops, ignore_index=True)
+
+
+def leave_one_row_out(
+    rows, family="Qwen", *, predictor="alpha_tot", outcome="c_cond", how="mean", by="family"
+):
+    """Both associations without each model row of one family in turn.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows, as for `family_association`.
+    family : str or None
+        Family whose rows are dropped; None for every row.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line a dropped row, in the order of `rows`: ``dropped, n_rows, row_rho, row_p_asymptotic,
+        row_p_asymptotic_one_sided, n_families, family_rho, family_p_two_sided, family_p_one_sided,
+        family_two_sided_count, family_one_sided_count, family_n_orders``.
+
+    Raises
+    ------
+    DataError
+        When the family is not among the rows.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.2, Table 24.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcde"), "family": list("FFGHI"),
+    ...                      "alpha_tot": [0.1, 0.3, 0.4, 0.5, 0.7], "c_cond": [0.0, 0.02, 0.05, 0.03, 0.2]})
+    >>> left = leave_one_row_out(rows, "F")
+    >>> left[["dropped", "n_rows", "row_rho", "family_rho", "family_two_sided_count"]]
+      dropped  n_rows  row_rho  family_rho  family_two_sided_count
+    0       a       4      0.8         0.8                       8
+    1       b       4      0.8         0.8                       8
+    """
+    checked(rows, [predictor, outcome], by)
+    if family is not None and family not in set(rows[by]):
+        raise DataError(f"{by}={family!r}: expected one of {', '.join(sorted(set(rows[by])))}")
+    records = []
+    for name in rows["row"] if family is None else rows.loc[rows[by] == family, "row"]:
+        left = rows[rows["row"] != name]
+        single = row_association(left, predictor, outcome, by=by).iloc[0]
+        grouped = family_association(left, predictor, outcome, how=how, by=by).iloc[0]
+        records.append({
+            "dropped": name, "n_rows": single["n_rows"], "row_rho": single["rho"],
+            "row_p_asymptotic": single["p_asymptotic"],
+            "row_p_asymptotic_one_sided": single["p_asymptotic_one_sided"],
+            "n_families": grouped["n_families"],
+            **{f"family_{field}": grouped[field] for field in (
+                "rho", "p_two_sided", "p_one_sided", "two_sided_count", "one_sided_count", "n_orders")},
+        })
+    return counted(records)
+
+
+def taxonomies(rows, groupings, *, predictor="alpha_tot", outcome="c_cond", how="mean", by="family"):
+    """The family association under other groupings of the same rows.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows, as for `family_association`.
+    groupings : dict of {str: dict of {str: str}} or DataFrame
+        Taxonomy to row to group, or a frame with `taxonomy, row, group`. A row a taxonomy does not list keeps
+        its family.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line a taxonomy, the rows' own first (named after `by`): ``taxonomy`` and the columns of
+        `family_association`, with the number of groups in ``n_families``.
+
+    Raises
+    ------
+    DataError
+        When the frame lacks a column.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.2, Table 24.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcd"), "family": list("FFGH"), "alpha_tot": [0.1, 0.3, 0.4, 0.5],
+    ...                      "c_cond": [0.0, 0.02, 0.05, 0.03]})
+    >>> taxonomies(rows, {"F split": {"a": "F1", "b": "F2"}})[["taxonomy", "n_families", "rho"]]
+      taxonomy  n_families  rho
+    0   family           3  0.5
+    1  F split           4  0.8
+    """
+    if isinstance(groupings, pd.DataFrame):
+        for name in ("taxonomy", "row", "group"):
+            if name not in groupings:
+                raise DataError(f"groupings: no column {name!r}: expected taxonomy, row, group")
+        groupings = {name: dict(zip(lines["row"], lines["group"], strict=True))
+                     for name, lines in groupings.groupby("taxonomy", sort=False)}
+    checked(rows, [predictor, outcome], by)
+    parts = []
+    for name, groups in {by: {}, **groupings}.items():
+        grouped = rows.assign(**{by: [groups.get(*line) for line in zip(rows["row"], rows[by], strict=True)]})
+        part = family_association(grouped, predictor, outcome, how=how, by=by)
+        part.insert(0, "taxonomy", name)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def comparators(rows, predictors=PREDICTORS, outcome="c_cond", *, how="mean", by="family"):
+    """How well other quantities rank the same outcome, over model rows and over families.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows. `capability_pressure` (1 - init_acc) and `collapse_rate` (collapse / n) are made when
+        absent.
+    predictors : list of str
+        Columns; each is tested on the rows that have it.
+    outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line a predictor: ``predictor, outcome, row_n, row_rho, row_p_asymptotic, family_n, family_rho,
+        family_p_asymptotic, direction`` (sign of the family rho), exact ``family_p_two_sided``, and
+        ``family_p_one_sided`` in that direction, with their counts and ``family_n_orders``; ``note``.
+
+    Raises
+    ------
+    DataError
+        As `family_association`.
+
+    Notes
+    -----
+    Only the flip rate and initial accuracy are known before a debate; final accuracy, correction and collapse
+    rate come out of the debates themselves and show how much of the association is confounded, not a rival
+    screen.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.5, Table 4.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcd"), "family": list("FGHI"), "init_acc": [0.9, 0.8, 0.6, 0.7],
+    ...                      "c_cond": [0.0, 0.02, 0.05, 0.03]})
+    >>> tested = comparators(rows, ["init_acc", "capability_pressure"])
+    >>> tested[["predictor", "family_rho", "family_one_sided_count"]]
+                 predictor  family_rho  family_one_sided_count
+    0             init_acc        -1.0                       1
+    1  capability_pressure         1.0                       1
+    """
+    records = []
+    for predictor in predictors:
+        single = row_association(rows, predictor, outcome, by=by).iloc[0]
+        grouped = family_association(rows, predictor, outcome, how=how, by=by).iloc[0]
+        observed = grouped
+        if grouped["rho"] < 0:
+            turned = rows.assign(**{predictor: -derived(rows)[predictor]})
+            observed = family_association(turned, predictor, outcome, how=how, by=by).iloc[0]
+        records.append({
+            "predictor": predictor, "outcome": outcome, "row_n": single["n_rows"], "row_rho": single["rho"],
+            "row_p_asymptotic": single["p_asymptotic"], "family_n": grouped["n_families"],
+            "family_rho": grouped["rho"], "family_p_asymptotic": grouped["p_asymptotic"],
+            "direction": {1: "positive", -1: "negative", 0: "none"}.get(np.sign(grouped["rho"]), ""),
+            "family_p_two_sided": grouped["p_two_sided"], "family_p_one_sided": observed["p_one_sided"],
+            "family_two_sided_count": grouped["two_sided_count"],
+            "family_one_sided_count": observed["one_sided_count"], "family_n_orders": grouped["n_orders"],
+            "note": grouped["note"] or single["note"],
+        })
+    return counted(records)
+
+
+def partial(
+    rows, controls=("init_acc",), *, level="family", predictor="alpha_tot", outcome="c_cond", how="mean",
+    by="family"
+):
+    """Partial Spearman of predictor and outcome given controls.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows with predictor, outcome and controls.
+    controls : str or list of str
+        Columns; `capability_pressure` and `collapse_rate` are made when absent.
+    level : {"family", "row"}
+        Over family values or over model rows.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line: ``level, predictor, outcome, controls`` (joined by " + "), ``n, n_rows, n_missing, rho, t,
+        df, p_t`` (two-sided), exact ``p_two_sided, p_one_sided, two_sided_count, one_sided_count, n_orders``
+        (up to 9 units: the outcome is reassigned, predictor and controls stay), ``note``.
+
+    Raises
+    ------
+    DataError
+        As `family_association`.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.3, Tables 4 and 23.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcde"), "family": list("FGHIJ"), "alpha_tot": [1, 2, 3, 4, 5],
+    ...                      "c_cond": [0.02, 0.01, 0.04, 0.03, 0.05], "init_acc": [0.1, 0.1, 0.2, 0.2, 0.1]})
+    >>> partial(rows)[["n", "rho", "df", "two_sided_count", "n_orders"]].round(4)
+       n     rho  df  two_sided_count  n_orders
+    0  5  0.7818   2               26       120
+    """
+    choice("level", level, LEVELS)
+    controls = [controls] if isinstance(controls, str) else list(controls)
+    columns = [predictor, outcome, *controls]
+    known = checked(rows, columns, by)
+    used = known.dropna()
+    values = average(used, dict.fromkeys(columns), by, how) if level == "family" else used
+    out = {"level": level, "predictor": predictor, "outcome": outcome, "controls": " + ".join(controls),
+           "n": len(values), "n_rows": len(used), "n_missing": len(known) - len(used)}
+    names = ("rho", "t", "df", "p_t", "p_two_sided", "p_one_sided",
+             "two_sided_count", "one_sided_count", "n_orders")
+    least = len(controls) + 3
+    if len(values) < least:
+        found = dict.fromkeys(names, np.nan) | dict.fromkeys(names[-3:])
+        note = f"{len(values)} units and {len(controls)} controls: expected at least {least} units"
+    else:
+        full = stats.partial_spearman(values[predictor], values[outcome], values[controls])
+        found = {name: getattr(full, name) for name in names}
+        note = "the controls explain predictor or outcome entirely" if np.isnan(full.rho) else ""
+        if not note and full.n_orders is None:
+            note = f"{full.n} units: no exact p above {stats.EXACT_PARTIAL_MAX}"
+    return counted([{**out, **found, "note": note}])
+
+
+def with_added(rows, added, *, predictor="alpha_tot", outcome="c_cond", how="mean", by="family"):
+    """The primary statistic with outside rows, each alone and all together: a sensitivity, never the result.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The cohort's model rows, as for `family_association`.
+    added : DataFrame
+        Outside rows with at least `row`. One without family, predictor or outcome gets a line that says so.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        First the cohort as it is (``rows`` = "paper", ``added`` False), then one line an added row (its id)
+        and, with more than one, "all added" (the usable ones): ``rows, added, n_added``, the columns of
+        `family_association`, ``row_rho`` over all model rows, ``note``.
+
+    Raises
+    ------
+    DataError
+        When an added row's id is already taken.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. D.5 does the same for one
+    held-out row.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcd"), "family": list("FGHI"), "alpha_tot": [0.1, 0.3, 0.4, 0.5],
+    ...                      "c_cond": [0.0, 0.02, 0.05, 0.03]})
+    >>> new = pd.DataFrame({"row": ["x"], "family": ["I"], "c_cond": [0.2]})
+    >>> with_added(rows, new)[["rows", "added", "rho", "note"]]
+        rows  added  rho                                note
+    0  paper  False  0.8
+    1      x   True  NaN  alpha_tot is missing: cannot enter
+    """
+    if added.empty:  # also a frame without any column: nothing was added yet
+        added = pd.DataFrame({"row": pd.Series(dtype="str")})
+    if "row" not in added:
+        raise DataError(f"added rows: no column 'row' in {', '.join(map(str, added.columns))}: expected ids")
+    ids = [*rows["row"], *added["row"]]
+    taken = [name for name in added["row"] if ids.count(name) > 1]
+    if taken:
+        raise DataError(f"added row {taken[0]!r}: the id is already taken: expected a new one")
+    rows = derived(rows)
+    both = pd.concat([rows, derived(added)], ignore_index=True)
+    fields = [by, predictor, outcome]
+    lacks = {line["row"]: [name for name in fields if name not in both or pd.isna(line[name])]
+             for _, line in both[both["row"].isin(added["row"])].iterrows()}
+
+    def line(label, ids, note=""):
+        some = both[both["row"].isin([*rows["row"], *ids])]
+        found = family_association(some, predictor, outcome, how=how, by=by).iloc[0].to_dict()
+        note = "; ".join(text for text in (found.pop("note"), note) if text)
+        row_rho = row_association(some, predictor, outcome, by=by)["rho"].item()
+        head = {"rows": label, "added": label != PAPER, "n_added": len(ids)}
+        return {**head, **found, "row_rho": row_rho, "note": note}
+
+    def empty(label, note):
+        head = {"rows": label, "added": True, "n_added": 0}
+        return {**head, "predictor": predictor, "outcome": outcome, "how": how, "note": note}
+
+    lines = [line(PAPER, [])]
+    for name, gaps in lacks.items():
+        why = f"{' and '.join(gaps)} {'is' if len(gaps) == 1 else 'are'} missing: cannot enter"
+        lines.append(empty(name, why) if gaps else line(name, [name]))
+    if len(lacks) > 1:
+        usable = [name for name, gaps in lacks.items() if not gaps]
+        left_out = [name for name, gaps in lacks.items() if gaps]
+        why = f"without {', '.join(left_out)}" if left_out else ""
+        lines.append(line(ALL_ADDED, usable, why) if usable else empty(ALL_ADDED, "no added row can enter"))
+    return counted(lines).astype(dict.fromkeys(("n_rows", "n_missing", "n_families"), "Int64"))

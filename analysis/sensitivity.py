@@ -1,0 +1,124 @@
+"""The paper's choices beside the other answer: tie rules, duplicated questions, converged fits, gates row by row."""
+
+import pandas as pd
+
+from analysis import claims, data, ledger, localize, replay
+
+
+def ties(interval="wilson"):
+    """Pool the paper's debates under both tie rules the release can answer, and once without repeated questions.
+
+    Parameters
+    ----------
+    interval : {"wilson", "jeffreys"}
+
+    Returns
+    -------
+    DataFrame
+        `ledger.summarize` lines; `row` says which choice.
+
+    References
+    ----------
+    Section 3.1 (tie rule); one released source holds question ids twice.
+
+    Examples
+    --------
+    >>> ties()["collapse"].iloc[0]
+    np.int64(253)
+    """
+    usual = data.debates()
+    cases = {
+        "ties alphabetic (the paper)": usual,
+        "ties undecided, counted as wrong": data.debates(tie="undecided"),
+        "ties alphabetic, each question once a row": usual[usual["replicate"] == 0],
+    }
+    return pd.concat([ledger.summarize(debates, None, interval).assign(row=name) for name, debates in cases.items()], ignore_index=True)
+
+
+def fits(debates):
+    """Pooled out-of-fold areas of the published fit, of the converged fit, and of initial correctness alone.
+
+    Parameters
+    ----------
+    debates : DataFrame
+        As `ledger.debates` returns them.
+
+    Returns
+    -------
+    DataFrame
+        `localize.auc_table` lines with `fit`; initial correctness alone has no folds.
+
+    References
+    ----------
+    Section 5.1 and appendix E.1.
+
+    Examples
+    --------
+    >>> fits(data.debates())["fit"].unique().tolist()
+    ['published', 'converged', 'none: first majority right']
+    """
+    parts = [localize.auc_table(debates, by=None, fit=fit).assign(fit=fit) for fit in localize.FITS]
+    fell = debates["cell"].eq("collapse")
+    alone = {
+        "row": localize.POOLED,
+        "view": "initial correctness alone",
+        "n": len(debates),
+        "n_pos": int(fell.sum()),
+        "auc": localize.auc(fell, debates["correct_0"].astype(float)),
+        "fit": "none: first majority right",
+    }
+    return pd.concat([*parts, pd.DataFrame([alone])], ignore_index=True)
+
+
+def gates(paper, added):
+    """Replay every fixed gate in every row.
+
+    Parameters
+    ----------
+    paper, added : DataFrame
+        Debates of the paper's and of the added rows.
+
+    Returns
+    -------
+    DataFrame
+        `row, added, gate` and the columns of `replay.replay`.
+
+    Examples
+    --------
+    >>> gates(data.debates(), data.debates().iloc[:0]).shape[0]
+    24
+    """
+    parts = [
+        replay.replay(debates, gate, by="row").assign(gate=gate, added=outside)
+        for debates, outside in [(paper, False), (added, True)]
+        if len(debates)
+        for gate in replay.GATES
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def printed_freezes():
+    """Arithmetic of the freeze rows whose decisions are not public, from the printed counts of prevented and lost.
+
+    Returns
+    -------
+    DataFrame
+        `replay.from_aggregate`, indexed by gate.
+
+    References
+    ----------
+    Tables 7 and 38.
+
+    Examples
+    --------
+    >>> printed_freezes()["net"].tolist()
+    [-79.0, -13.0, -29.0]
+    """
+    printed = claims.printed_values(claims.registry())
+    names = {
+        "probe-gated freeze": ("t2.freeze.n", "abs.freeze.prevented", "abs.freeze.lost"),
+        "Round 1 majority rule": ("t2.r1.n", "t2.r1rule.prevented", "t2.r1rule.lost"),
+        "Round 1 stump": ("t2.r1.n", "t2.stump.prevented", "t2.stump.lost"),
+    }
+    n, prevented, lost = (printed[list(ids)].to_numpy(int) for ids in zip(*names.values()))
+    return replay.from_aggregate(n, prevented, lost, index=pd.Index(names, name="gate"))

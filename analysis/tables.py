@@ -1,0 +1,568 @@
+"""Tables as a reader sees them: words for headings, rates with interval, numerator and denominator, fixed decimals.
+
+Each function takes a frame of `ledger`, `localize`, `replay` or `screen` and returns one of the same lines for display.
+"""
+
+import pandas as pd
+
+from analysis.book import count, number, p_value, percent, rate
+
+
+def _name(line):
+    return f"{line.row} (added)" if getattr(line, "added", False) else line.row
+
+
+def transitions(summary):
+    """Four cells and both conditional rates, one line a row.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        `ledger.summarize`, optionally with `added` (bool).
+
+    Returns
+    -------
+    DataFrame
+        Strings.
+
+    Examples
+    --------
+    >>> from analysis import data, ledger
+    >>> transitions(ledger.summarize(data.debates()))["Collapses / initially right"].iloc[2]
+    '8.5% [6.9, 10.3] (86/1,016)'
+    """
+    lines = [
+        {
+            "Row": _name(s),
+            "Debates": count(s.n),
+            "Preserved": count(s.preserved),
+            "Collapse": count(s.collapse),
+            "Correction": count(s.correction),
+            "Unrepaired": count(s.unrepaired),
+            "Collapses / initially right": rate(s.collapse, s.init_correct, s.c_cond_low, s.c_cond_high),
+            "Corrections / initially wrong": rate(s.correction, s.init_wrong, s.correction_rate_low, s.correction_rate_high),
+            "Accuracy, Round 0 to last": f"{percent(s.init_acc)} to {percent(s.final_acc)}",
+        }
+        for s in summary.itertuples()
+    ]
+    if (summary["undefined"] > 0).any():
+        for line, s in zip(lines, summary.itertuples()):
+            line["Undefined"] = count(s.undefined)
+    return pd.DataFrame(lines)
+
+
+def utility(utilities):
+    """What debating earned against stopping at Round 0, one line a row.
+
+    Parameters
+    ----------
+    utilities : DataFrame
+        `ledger.utility`, optionally with `added`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> utility(pd.DataFrame({"row": ["m"], "n": [10], "collapse": [1], "correction": [3], "net": [2.0], "delta_pp": [20.0], "break_even": [3.0]})).iloc[0, 3]
+    '2'
+    """
+    return pd.DataFrame({
+        "Row": [_name(u) for u in utilities.itertuples()],
+        "Corrections": utilities["correction"].map(count),
+        "Collapses": utilities["collapse"].map(count),
+        "Net": [number(v, 0) if v == round(v) else number(v, 1) for v in utilities["net"]],
+        "Points of accuracy (of n)": [f"{number(d, 2)} ({count(n)})" for d, n in zip(utilities["delta_pp"], utilities["n"])],
+        "Debate pays up to a ratio of": [number(v, 2) for v in utilities["break_even"]],
+    })
+
+
+def cohort(rows):
+    """The paper's model rows: family, flip rate, both conditional rates.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        `data.model_rows`, optionally with added rows appended (`added`).
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> cohort(data.model_rows()).shape
+    (14, 7)
+    """
+    return pd.DataFrame({
+        "Row": [_name(r) for r in rows.itertuples()],
+        "Family": rows["family"],
+        "Debates": rows["n"].map(count),
+        "Flip rate": rows["alpha_tot"].map(lambda v: number(v, 4)),
+        "Initially right": [f"{percent(r.init_acc)} ({count(r.init_correct)}/{count(r.n)})" for r in rows.itertuples()],
+        "Collapses / initially right": [rate(r.collapse, r.init_correct, r.c_cond_low, r.c_cond_high, 2) for r in rows.itertuples()],
+        "Corrections / initially wrong": [f"{percent(r.correction_rate)} ({count(r.correction)}/{count(r.init_wrong)})" for r in rows.itertuples()],
+    })
+
+
+def families(means):
+    """Family means of the screen and of conditional collapse.
+
+    Parameters
+    ----------
+    means : DataFrame
+        `association.family_means`.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by flip rate.
+
+    Examples
+    --------
+    >>> from analysis import association, data
+    >>> families(association.family_means(data.model_rows()))["Family"].iloc[0]
+    'DeepSeek'
+    """
+    means = means.sort_values("alpha_tot")
+    return pd.DataFrame({
+        "Family": means["family"],
+        "Rows": means["n_rows"].map(count),
+        "Mean flip rate": means["alpha_tot"].map(lambda v: number(v, 4)),
+        "Mean conditional collapse": means["c_cond"].map(lambda v: percent(v, 2)),
+        "Mean initial accuracy": means["init_acc"].map(percent),
+    })
+
+
+def _orders(k, n):
+    return "–" if pd.isna(n) else f"{count(k)}/{count(n)}"
+
+
+def association(tests, first, heading):
+    """Exact rank tests, one line a test.
+
+    Parameters
+    ----------
+    tests : DataFrame
+        Lines with `rho, p_two_sided, two_sided_count, n_orders, n_families, n_rows`, as `analysis.screen` returns them.
+    first : str
+        Column that names the line.
+    heading : str
+        Its heading.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, screen
+    >>> association(screen.leave_one_family_out(data.model_rows()), "dropped", "Family left out")["Orders as extreme"].iloc[3]
+    '2/720'
+    """
+    out = pd.DataFrame({
+        heading: tests[first],
+        "Families": tests["n_families"].map(count),
+        "Rows": tests["n_rows"].map(count),
+        "Spearman ρ": tests["rho"].map(lambda v: number(v, 4)),
+        "Exact p (two-sided)": tests["p_two_sided"].map(p_value),
+        "Orders as extreme": [_orders(k, n) for k, n in zip(tests["two_sided_count"], tests["n_orders"])],
+    })
+    if "row_rho" in tests:
+        out["ρ over rows"] = tests["row_rho"].map(lambda v: number(v, 4))
+    if "note" in tests and tests["note"].fillna("").ne("").any():
+        out["Note"] = tests["note"].fillna("")
+    return out
+
+
+def leave_one_row_out(tests):
+    """Leave-one-row-out checks at row and family level.
+
+    Examples
+    --------
+    >>> from analysis import data, screen
+    >>> leave_one_row_out(screen.leave_one_row_out(data.model_rows())).shape
+    (6, 4)
+    """
+    return pd.DataFrame({
+        "Row left out": tests["dropped"],
+        "ρ over rows": tests["row_rho"].map(lambda v: number(v, 4)),
+        "ρ over families": tests["family_rho"].map(lambda v: number(v, 4)),
+        "Exact p over families": tests["family_p_two_sided"].map(p_value),
+    })
+
+
+PREDICTORS = {
+    "alpha_tot": "flip rate",
+    "init_acc": "initial accuracy",
+    "capability_pressure": "1 − initial accuracy",
+    "final_acc": "final accuracy (after the debate)",
+    "correction_rate": "correction rate (after the debate)",
+    "collapse_rate": "collapses over all debates (after the debate)",
+    "debate_revision_proxy": "released debate revision proxy",
+}
+
+
+def comparators(tests):
+    """Each predictor's rank correlation with conditional collapse, over rows and over families.
+
+    Examples
+    --------
+    >>> from analysis import data, screen
+    >>> comparators(screen.comparators(data.model_rows()))["Predictor"].iloc[0]
+    'flip rate'
+    """
+    return pd.DataFrame({
+        "Predictor": tests["predictor"].map(lambda name: PREDICTORS.get(name, name)),
+        "ρ over rows": [f"{number(v)} (n = {count(n)})" for v, n in zip(tests["row_rho"], tests["row_n"])],
+        "p (t approximation)": tests["row_p_asymptotic"].map(p_value),
+        "ρ over families": [f"{number(v)} (G = {count(n)})" for v, n in zip(tests["family_rho"], tests["family_n"])],
+        "Exact p": tests["family_p_two_sided"].map(p_value),
+        "Orders as extreme": [_orders(k, n) for k, n in zip(tests["family_two_sided_count"], tests["family_n_orders"])],
+    })
+
+
+def partials(tests):
+    """Rank correlations of flip rate and conditional collapse with a control taken out.
+
+    Examples
+    --------
+    >>> from analysis import data, screen
+    >>> partials(screen.partial(data.model_rows()))["Orders as extreme"].item()
+    '442/5,040'
+    """
+    return pd.DataFrame({
+        "Unit": tests["level"],
+        "Control": tests["controls"].map(lambda names: ", ".join(PREDICTORS.get(name, name) for name in str(names).split("|"))),
+        "n": tests["n"].map(count),
+        "Partial ρ": tests["rho"].map(number),
+        "Exact p (two-sided)": tests["p_two_sided"].map(p_value),
+        "Orders as extreme": [_orders(k, n) for k, n in zip(tests["two_sided_count"], tests["n_orders"])],
+        "p (t approximation)": tests["p_t"].map(p_value),
+    })
+
+
+def onset(table):
+    """Round in which collapses begin, with shares of the row's collapses.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `localize.onset_table`, optionally with `added`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, localize
+    >>> onset(localize.onset_table(data.debates()))["Round 1"].iloc[-1]
+    '58.9% (149/253)'
+    """
+    rounds = [c for c in table if c.startswith("round_") and c.removeprefix("round_").isdigit()]
+    return pd.DataFrame({
+        "Row": [_name(t) for t in table.itertuples()],
+        "Debates": table["n"].map(count),
+        "Collapses": table["collapse"].map(count),
+        **{
+            f"Round {c.removeprefix('round_')}": [
+                f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–" for k, n in zip(table[c], table["collapse"])
+            ]
+            for c in rounds
+        },
+    })
+
+
+VIEWS = {"baseline": "Round 0 only", "r1": "with Round 1", "full": "with Rounds 1 to 3"}
+
+
+def aucs(table):
+    """Out-of-fold areas under the curve, one line a row and view.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `localize.auc_table`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, localize
+    >>> aucs(localize.auc_table(data.debates(), by=None))["Pooled AUC"].tolist()
+    ['0.6691', '0.7685', '0.8459']
+    """
+    return pd.DataFrame({
+        "Row": table["row"],
+        "Features": table["view"].map(VIEWS),
+        "Debates (collapses)": [f"{count(n)} ({count(k)})" for n, k in zip(table["n"], table["n_pos"])],
+        "Pooled AUC": table["auc"].map(lambda v: number(v, 4)),
+        "Mean over folds": table["fold_mean"].map(lambda v: number(v, 4)),
+        "SD over folds": table["fold_sd"].map(lambda v: number(v, 4)),
+        "Folds with both outcomes": table["n_folds"].map(count),
+    })
+
+
+GATES = {
+    "always_freeze": "always freeze",
+    "round1_majority_change": "Round 1 majority changed",
+    "round1_any_flip": "any Round 1 flip",
+    "disagreement": "Round 0 not unanimous",
+}
+
+
+def replay(results, first="gate", heading="Gate"):
+    """Signed replay, one line a gate (or row).
+
+    Parameters
+    ----------
+    results : DataFrame
+        `replay.replay` and its relatives.
+    first, heading : str
+        Column that names the line, and its heading.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, replay as signed
+    >>> replay(signed.replay_gates(data.debates()).reset_index())["Prevented"].iloc[0]
+    '253/253'
+    """
+    return pd.DataFrame({
+        heading: results[first].map(lambda name: GATES.get(name, name)) if first == "gate" else [_name(r) for r in results.itertuples()],
+        "Debates": results["n"].map(count),
+        "Frozen": results["gated"].map(count),
+        "Prevented": [_of(k, n) for k, n in zip(results["prevented"], results["collapse"])],
+        "Lost": [_of(k, n) for k, n in zip(results["lost"], results["correction"])],
+        "Net": results["net"].map(lambda v: number(v, 0)),
+        "Points of accuracy": results["delta_pp"].map(lambda v: number(v, 2)),
+        "Break-even ratio": results["break_even"].map(lambda v: number(v, 2)),
+    })
+
+
+def _of(k, n):
+    return count(k) if pd.isna(n) else f"{count(k)}/{count(n)}"
+
+
+def ladder(table):
+    """Accuracy-equivalent points as the collapse-to-correction value ratio grows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `replay.ladder`, indexed by gate.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import replay as signed
+    >>> ladder(signed.ladder(signed.from_aggregate(100, 1, 3, index=["g"]), [1, 3]))["r = 3"].item()
+    '0.00'
+    """
+    ratios = [c for c in table if c != "break_even"]
+    return pd.DataFrame({
+        "Gate": [GATES.get(name, name) for name in table.index],
+        **{f"r = {ratio:g}": [number(v, 2) for v in table[ratio]] for ratio in ratios},
+        "Break-even ratio": [number(v, 2) for v in table["break_even"]],
+    })
+
+
+def replay_grid(results):
+    """Prevented, lost and net of each gate in each row: one line a row, one column a gate.
+
+    Parameters
+    ----------
+    results : DataFrame
+        `sensitivity.gates`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, sensitivity
+    >>> replay_grid(sensitivity.gates(data.debates(), data.debates().iloc[:0]))["always freeze"].iloc[2]
+    '86 − 98 = −12'
+    """
+    named = results.assign(
+        Row=[_name(r) for r in results.itertuples()],
+        gate=results["gate"].map(GATES),
+        cell=[f"{count(p)} − {count(k)} = {number(p - k, 0)}" for p, k in zip(results["prevented"], results["lost"])],
+    )
+    return named.pivot(index="Row", columns="gate", values="cell").loc[named["Row"].unique(), list(GATES.values())].reset_index().rename_axis(columns=None)
+
+
+def replay_points(on_all, on_local, printed):
+    """Gates of all cohorts for the figure of prevented against lost.
+
+    Parameters
+    ----------
+    on_all, on_local, printed : DataFrame
+        Results indexed by gate: the six traced rows, the four local ones, the printed aggregates.
+
+    Returns
+    -------
+    DataFrame
+        `gate, cohort, n, prevented, lost`.
+
+    Examples
+    --------
+    >>> from analysis import data, replay as signed
+    >>> found = signed.replay_gates(data.debates())
+    >>> replay_points(found, found, found)["cohort"].nunique()
+    3
+    """
+    cohorts = [("six traced rows", on_all), ("four local models", on_local), ("printed in the paper", printed)]
+    parts = [frame.reset_index().assign(cohort=cohort)[["gate", "cohort", "n", "prevented", "lost"]] for cohort, frame in cohorts]
+    out = pd.concat(parts, ignore_index=True)
+    return out.assign(gate=out["gate"].map(lambda name: GATES.get(name, name)))
+
+
+HEADLINE = (
+    "abs.n_debates", "abs.collapses", "abs.family_rho", "abs.family_p", "abs.initacc_rho", "abs.partial_rho", "abs.partial_p",
+    "s1.onset.r1", "s1.auc.base", "s1.auc.r1", "t2.auc.full", "s1.freeze.net",
+)
+
+
+def headline(verdicts):
+    """The abstract's numbers with their verdicts.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        `claims.verdicts`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import claims as audit
+    >>> headline(audit.verdicts())["Printed"].iloc[0]
+    '6,925'
+    """
+    return claims(verdicts.set_index("id").loc[list(HEADLINE)].reset_index()).drop(columns=["Claim", "Where", "Cause"])
+
+
+def claims(verdicts):
+    """Printed and computed values with their verdicts.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        `claims.verdicts`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import claims as audit
+    >>> claims(audit.verdicts()).columns.tolist()
+    ['Quantity', 'Scope', 'Printed', 'Computed', 'Verdict', 'Cause', 'Computed in', 'Where', 'Claim']
+    """
+    return pd.DataFrame({
+        "Quantity": verdicts["quantity"],
+        "Scope": verdicts["scope"],
+        "Printed": verdicts["printed"],
+        "Computed": verdicts["computed"].map(lambda v: "–" if pd.isna(v) else f"{v:,.6g}".replace("-", "−")),
+        "Verdict": verdicts["verdict"],
+        "Cause": verdicts["cause"].fillna(""),
+        "Computed in": verdicts["notebook"].fillna(""),
+        "Where": verdicts["location"],
+        "Claim": verdicts["id"],
+    })
+
+
+def rows(told):
+    """Added rows: what they are and how they were read.
+
+    Parameters
+    ----------
+    told : DataFrame
+        `rows.describe`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import rows as added
+    >>> rows(added.describe([])).columns.tolist()[:2]
+    ['Row', 'Model']
+    """
+    return pd.DataFrame({
+        "Row": told["id"],
+        "Model": told["model"],
+        "Family": told["family"],
+        "Kind": told["synthetic"].map({True: "made up", False: "real"}),
+        "Debates": told["n_debates"].map(count),
+        "Agents": told["n_agents"].map(count),
+        "Rounds": told["n_rounds"].map(count),
+        "Missing answers": [f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–" for k, n in zip(told["n_missing"].fillna(0), told["n_answers"].fillna(0))],
+        "Flip rate": [f"{number(a, 4)} ({count(k)}/{count(n)})" if n else "no probes" for a, k, n in zip(told["alpha_tot"].fillna(0), told["n_flips"].fillna(0), told["n_probes"].fillna(0))],
+        "Read as": told["layout"],
+        "Coder": told["policy"],
+    })
+
+
+def coding(counts):
+    """How a row's answers were read, by round.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        `rows.coding`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> coding(pd.DataFrame({"round": [0], "rule": ["given"], "n": [6], "of": [6]}))["Answers"].item()
+    '100.0% (6/6)'
+    """
+    return pd.DataFrame({
+        "Round": counts["round"].map(count),
+        "Read by": counts["rule"],
+        "Answers": [f"{percent(k / n)} ({count(k)}/{count(n)})" for k, n in zip(counts["n"], counts["of"])],
+    })
+
+
+def in_words(lines, rate="c_cond"):
+    """What a figure shows, for its text alternative: each line's rate in words.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        With `row` and the rate (a fraction).
+    rate : str
+        Column to tell.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> in_words(pd.DataFrame({"row": ["m"], "c_cond": [0.0846]}))
+    'conditional collapse m 8.5%'
+    """
+    names = {"c_cond": "conditional collapse", "share_1": "share beginning in Round 1"}
+    return f"{names[rate]} " + ", ".join(f"{_name(line)} {percent(value)}" for line, value in zip(lines.itertuples(), lines[rate]))
