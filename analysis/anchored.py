@@ -50,7 +50,8 @@ _SO = (
     r"(?:so|hence|thus|therefore|consequently|accordingly|leaves|leaving|i\.e\.,?|namely|match(?:es|ing)?|"
     r"corresponds? to|(?:it|which|that|this|answer|answered) (?:is|must be|has to be|should be|would be|"
     r"can only be)|"
-    r"it's|that's|must be|closest to|has to be|can only be|only|supports?|indicates?|points? to)")
+    r"it's|that's|must be|closest to|aligns? (?:best |most closely )?with|has to be|can only be|only|"
+    r"supports?|indicates?|points? to)")
 
 # name, firm (1) or soft (2), what stands before the letter, what it is
 CUES = (
@@ -91,7 +92,7 @@ CUES = (
      "'so B', 'hence option B', 'leaves A'"),
     ("is_letter", 2,
      r"\b(?:is|are|was|be|gets?|gives?|yields?|obtain) (?:option |choice |answer )?"
-     r"(?=\([A-Z]\)|(?:option|choice|answer) [A-Z]\b)|\banswer (?=[A-Z]\W?$)|"
+     r"(?=\(?[A-Z]\)|(?:option|choice|answer) [A-Z]\b)|\banswer (?=[A-Z]\W?$)|"
      r"\b(?:statement|option|choice|answer|one|claim)s? (?:that|which) [^.,;:\n]{1,60}? (?:is|"
      r"are) (?=[A-Z]\b)",
      "'the most likely cause is (C)'"),
@@ -104,7 +105,8 @@ _CUES = tuple((name, tier, re.compile(pattern, 0 if name in _CASED else re.I))
 VERDICT = (
     r"(?<![\w'.-])(?<![<>=+*/^] )(?:[Oo]ption |[Cc]hoice |[Aa]nswer |选项|選項)?[(\"']?([A-Z])(?=[)\"']?(?:"
     r":? (?:(?:(?! [A-Z][ )])[^.,;:()\n]){1,120} )?(?:fits?|holds|works|wins|"
-    r"(?:is|remains|must be|would be|(?:seems|appears) to be) (?:\w+ ){0,3}?(?:correct|right|best|only|"
+    r"(?:is|remains|must be|would be|stands out as|(?:seems|appears) to be) (?:\w+ ){0,3}?(?:correct|right|"
+    r"best|only|"
     r"answer|choice|"
     r"pick|accurate|appropriate|closest|one|true(?=[.!]|$)))\b|"
     r"[.:] (?:[Cc]orrect|[Rr]ight|[Tt]rue)\b|"
@@ -174,8 +176,9 @@ _SOFT_END = re.compile(
 
 # ---------------------------------------------------------------- letters without a cue
 
-_SET_APART_LAST = re.compile(r"(?:^|(?<=[.!?;)\]\"'] )|(?<=\n))[(\[]?([A-Z])[)\]]?[.!]?$")
+_SET_APART_LAST = re.compile(r"(?:^|(?<=[.!?;)\]\"'] )|(?<=\n))(?:[(\[] ?)?([A-Z])(?: ?[)\]])?[.!]?$")
 _LETTER_LINE = re.compile(r"^[(\[*\"']{0,3}([A-Z])[)\]*\"'.]{0,3}$", re.M)
+_LAST_LINE = re.compile(r"\n\(([A-Z])\) [^\n]{1,300}$")
 _LEADING = re.compile(
     r"\W{0,4}(?:option |choice )?([A-Za-z])"
     r"(?:[).:]\)?(?=\s|$)| ?\n| [-\u2013\u2014] | (?:because|since)\b|$)", re.I)
@@ -292,7 +295,8 @@ def _commitments(text, known):
         standing = _standing(text, match.start())
         # "A careful reader ... works": the article, not the option
         article = match[0][0] in "AI" and len(match[0]) == 1 and not _LABEL_VERB.match(text, match.end())
-        if standing is not None and not article and not _DENIED.match(text, match.end(1)):
+        placeholder = match[1] == "X" and "X" not in known
+        if standing is not None and not article and not placeholder and not _DENIED.match(text, match.end(1)):
             found.append((match.start(1), 3 if standing else 2, match[1], "verdict"))
     last = _SET_APART_LAST.search(text)
     if last and last[1] in known and not _listed_before(text, last[1]):
@@ -359,6 +363,9 @@ def _weak(text, known):
     lines = [m[1] for m in _LETTER_LINE.finditer(text) if m[1] in known and not _listed_before(text, m[1])]
     if lines:
         return lines[-1], "letter_line"
+    last = _LAST_LINE.search(text)
+    if last and last[1] in known and not _listed_before(text, last[1]):
+        return last[1], "last_line"
     colon = [m[1] for m in _AFTER_COLON.finditer(text) if m[1] in known]
     if colon and not _options(text)[0]:
         return colon[-1], "after_colon"

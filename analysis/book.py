@@ -112,17 +112,31 @@ def show(table, *, name, caption, source=None):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> "data:text/csv" in show(pd.DataFrame({"n": [1]}), name="t", caption="Debates.")._repr_html_()
+    >>> "data:text/csv" in show(pd.DataFrame({"n": ["1"]}), name="t", caption="Debates.")._repr_html_()
     True
     """
     link, _ = _download(table if source is None else source, name)
-    body = table.to_html(index=False, border=0, classes="ledger-table", na_rep="–")
-    body = body.replace(">\n  <thead>", f">\n  <caption>{html.escape(caption)}</caption>\n  <thead>", 1).replace("<th>", '<th scope="col">')
+    words = [not all(_numeric(value) for value in table[column]) for column in table]
+    head = "".join(f'<th scope="col"{_left(word)}>{html.escape(str(column))}</th>' for column, word in zip(table, words))
+    lines = []
+    for first, *rest in table.itertuples(index=False, name=None):
+        cells = "".join(f"<td{_left(word)}>{html.escape(str(value))}</td>" for value, word in zip(rest, words[1:]))
+        lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
     markup = (
-        f'<div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(name)}">{body}</div>\n{link}'
+        f'<figure class="ledger-table" id="table-{html.escape(name)}"><figcaption>{html.escape(caption)}</figcaption>\n'
+        f'<div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">\n'
+        f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + f"\n</tbody></table></div>\n{link}</figure>"
     )
     return Shown(markup, f"{caption}\n{table.to_string(index=False)}")
+
+
+def _numeric(value):
+    """Whether a displayed value starts as a number does, or stands for a missing one."""
+    return not str(value) or str(value)[0] in "0123456789−+<–∞"
+
+
+def _left(word):
+    return ' class="ledger-words"' if word else ""
 
 
 def _download(table, name):
@@ -162,7 +176,7 @@ def search(table, *, name, caption, source=None):
         column_filters="header", lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
     )
     link, whole = _download(table if source is None else source, name)
-    return Shown(f'{bundle}<p class="ledger-caption">{html.escape(caption)}</p><div class="ledger-scroll">{widget}</div>\n{link}', f"{caption}\n{whole:,} rows")
+    return Shown(f'{bundle}<figure class="ledger-table"><figcaption>{html.escape(caption)}</figcaption>{widget}\n{link}</figure>', f"{caption}\n{whole:,} rows")
 
 
 def say(**numbers):
@@ -181,6 +195,17 @@ def say(**numbers):
 
     for name, value in numbers.items():
         glue(name, value if isinstance(value, str) else count(value), display=False)
+
+
+def note(text):
+    """Show a remark in small print.
+
+    Examples
+    --------
+    >>> note("Ties alphabetic.")._repr_html_()
+    '<p class="ledger-note">Ties alphabetic.</p>'
+    """
+    return Shown(f'<p class="ledger-note">{html.escape(text)}</p>', text)
 
 
 def choices_note(*, tie, missing, interval):

@@ -275,7 +275,7 @@ def _stand_ins():
 
 
 def _replace_non_ascii(data):
-    """Overwrite each non-ASCII character by stand-ins, in place; positions of the letters that fold into ASCII."""
+    """Overwrite non-ASCII characters by stand-ins, in place; positions of the letters that fold into ASCII."""
     high = np.flatnonzero(data >= 0x80)
     if not len(high):
         return high

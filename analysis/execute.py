@@ -61,7 +61,7 @@ def _hide_injected(notebook):
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if "injected-parameters" in tags:
-            cell.metadata["tags"] = [*tags, "hide-input"]
+            cell.metadata["tags"] = [*tags, "remove-cell"]
     notebook.metadata.pop("papermill", None)
 
 

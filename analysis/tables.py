@@ -136,6 +136,15 @@ def families(means):
     })
 
 
+GROUPINGS = {
+    "family": "the paper's seven families",
+    "qwen_generations": "Qwen split by generation",
+    "small_dense": "small dense models together",
+    "both": "both of these",
+    "paper": "the paper's rows",
+}
+
+
 def _orders(k, n):
     return "–" if pd.isna(n) else f"{count(k)}/{count(n)}"
 
@@ -163,7 +172,7 @@ def association(tests, first, heading):
     '2/720'
     """
     out = pd.DataFrame({
-        heading: tests[first],
+        heading: tests[first].map(lambda name: GROUPINGS.get(name, name)),
         "Families": tests["n_families"].map(count),
         "Rows": tests["n_rows"].map(count),
         "Spearman ρ": tests["rho"].map(lambda v: number(v, 4)),
@@ -235,7 +244,7 @@ def partials(tests):
     """
     return pd.DataFrame({
         "Unit": tests["level"],
-        "Control": tests["controls"].map(lambda names: ", ".join(PREDICTORS.get(name, name) for name in str(names).split("|"))),
+        "Control": tests["controls"].map(lambda names: ", ".join(PREDICTORS.get(name, name) for name in str(names).split(" + "))),
         "n": tests["n"].map(count),
         "Partial ρ": tests["rho"].map(number),
         "Exact p (two-sided)": tests["p_two_sided"].map(p_value),

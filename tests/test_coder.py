@@ -301,7 +301,8 @@ ENDINGS = st.sampled_from([
     st.sampled_from(["", "3 + 4 = 7.\n", "If so, ", "Wait. ", "\\boxed{3} red and ", "#### 5\n",
                      "The answer is 9. "]),
     ENDINGS,
-    st.sampled_from(["7", "-12", "1,234", "1,234.50", "0.5", "1.840", "047", "12,34", "3.14159"])), max_size=8))
+    st.sampled_from(["7", "-12", "1,234", "1,234.50", "0.5", "1.840", "047", "12,34", "3.14159"])),
+    max_size=8))
 def test_kernels_for_plain_numbers_say_what_the_careful_reading_says(parts):
     texts = [before + ending.format(digits) for before, ending, digits in parts]
     coded = code_numbers(texts)
