@@ -116,12 +116,12 @@ def show(table, *, name, caption, source=None):
     True
     """
     link, _ = _download(table if source is None else source, name)
-    words = [not all(_numeric(value) for value in table[column]) for column in table]
-    head = "".join(f'<th scope="col"{_left(word)}>{html.escape(str(column))}</th>' for column, word in zip(table, words))
+    kinds = [_kind(table[column]) for column in table]
+    head = "".join(f'<th scope="col"{kind}>{html.escape(str(column))}</th>' for column, kind in zip(table, kinds))
     lines = []
     for first, *rest in table.itertuples(index=False, name=None):
-        cells = "".join(f"<td{_left(word)}>{html.escape(str(value))}</td>" for value, word in zip(rest, words[1:]))
-        lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
+        cells = "".join(f"<td{kind}>{html.escape(str(value))}</td>" for value, kind in zip(rest, kinds[1:]))
+        lines.append(f'<tr><th scope="row"{kinds[0]}>{html.escape(str(first))}</th>{cells}</tr>')
     markup = (
         f'<figure class="ledger-table" id="table-{html.escape(name)}"><figcaption>{html.escape(caption)}</figcaption>\n'
         f'<div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">\n'
@@ -130,13 +130,13 @@ def show(table, *, name, caption, source=None):
     return Shown(markup, f"{caption}\n{table.to_string(index=False)}")
 
 
-def _numeric(value):
-    """Whether a displayed value starts as a number does, or stands for a missing one."""
-    return not str(value) or str(value)[0] in "0123456789−+<–∞"
-
-
-def _left(word):
-    return ' class="ledger-words"' if word else ""
+def _kind(values):
+    """Class of a column: numbers stand right and never wrap, words stand left, and long words get room."""
+    texts = [str(value) for value in values]
+    if all(not text or text[0] in "0123456789−+<–∞" for text in texts):
+        return ""
+    longest = max(map(len, texts))
+    return ' class="ledger-words"' if longest <= 26 else ' class="ledger-text"' if longest <= 80 else ' class="ledger-long"'
 
 
 def _download(table, name):

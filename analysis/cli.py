@@ -3,12 +3,12 @@
 Exit status: 0 done, 1 the data are not usable (the message says where and why), 2 the command was used wrongly.
 """
 
+import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import click
 import typer
 
 # Modules of the package are imported where they are used: `--help` answers at once and `book execute` starts without statistics.
@@ -29,13 +29,26 @@ MissingRules = Literal["initially_wrong", "drop", "undecided"]
 Intervals = Literal["wilson", "jeffreys"]
 Policies = Literal["reference", "strict", "anchored"]
 
+
+def _distinct(labels):
+    if not (labels.isascii() and labels.isalnum() and len(set(labels)) == len(labels)):
+        raise typer.BadParameter(f"{labels!r}: expected distinct letters or digits, such as ABCD")
+    return labels
+
+
+def _finite(weight):
+    if weight - weight != 0:
+        raise typer.BadParameter(f"{weight}: expected a finite number")
+    return weight
+
+
 Paths = Annotated[list[Path], typer.Argument(help="Files of debates: long CSV/JSONL/Parquet, open-tier JSON-lines, feature matrix or chat JSON; also .gz.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tie = Annotated[Ties, typer.Option("--tie", help="What a tied vote counts as.")]
 Missing = Annotated[MissingRules, typer.Option("--missing", help="What a vote without any answer counts as.")]
 Interval = Annotated[Intervals, typer.Option("--interval", help="95% interval of rates.")]
 Policy = Annotated[Policies, typer.Option("--policy", help="Coder for replies that are stored as text only.")]
-Labels = Annotated[str, typer.Option("--labels", help="Valid answer labels.")]
+Labels = Annotated[str, typer.Option("--labels", help="Valid answer labels.", callback=_distinct)]
 
 
 def main():
@@ -44,12 +57,22 @@ def main():
 
     try:
         app()
-    except DataError as problem:
+    except (DataError, OSError, UnicodeDecodeError) as problem:
         print(f"error: {problem}", file=sys.stderr)
         sys.exit(1)
-    except (OSError, UnicodeDecodeError) as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        sys.exit(1)
+
+
+@contextlib.contextmanager
+def _options():
+    """Turn an option that the data cannot follow, such as expected ties of a feature matrix, into a usage error."""
+    from analysis.errors import DataError
+
+    try:
+        yield
+    except (DataError, UnicodeDecodeError):
+        raise
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
 
 
 def _emit(frame, as_json):
@@ -75,21 +98,21 @@ def _plain(value):
 
 
 def _read_debates(paths, policy, labels, tie, missing, endpoint=None):
-    import pandas as pd
-
-    from analysis import ledger, traces
+    from analysis import ledger, rows, traces
     from analysis.errors import DataError
 
     parts, owner = [], {}
     for path in paths:
-        frame = traces.read(path, policy=policy, labels=labels)
+        with _options():
+            frame = traces.read(path, policy=policy, labels=labels)
         if "answer" in frame:
             frame = traces.validate(frame, labels=labels)
         for row in frame["row"].unique():
             if owner.setdefault(row, path) is not path:
                 raise DataError(f"{path}: row {row!r} was read from {owner[row]} already; expected each row in one file")
-        parts.append(ledger.debates(frame, tie=tie, missing=missing, endpoint=endpoint))
-    return pd.concat(parts, ignore_index=True)
+        with _options():
+            parts.append(ledger.debates(frame, tie=tie, missing=missing, endpoint=endpoint))
+    return rows.together(parts)
 
 
 @app.command("code")
@@ -111,7 +134,8 @@ def code_command(
         if "text" not in frame:
             raise DataError(f"{path}: no column 'text'; its columns are {', '.join(map(str, frame.columns))}")
         texts = frame["text"]
-    found = coder.code_numbers(texts) if numbers else coder.code_answers(texts, labels=labels, policy=policy)
+    with _options():
+        found = coder.code_numbers(texts) if numbers else coder.code_answers(texts, labels=labels, policy=policy)
     _emit(found, as_json)
 
 
@@ -123,7 +147,7 @@ def ledger_command(
     tie: Tie = "alphabetic",
     missing: Missing = "initially_wrong",
     interval: Interval = "wilson",
-    endpoint: Annotated[int | None, typer.Option("--endpoint", help="Round that counts as the last one; each row's last unless given.")] = None,
+    endpoint: Annotated[int | None, typer.Option("--endpoint", min=1, help="Round that counts as the last one; each row's last unless given.")] = None,
     as_json: Json = False,
 ):
     """Count preserved, collapsed, corrected and unrepaired debates, one line a row."""
@@ -148,8 +172,8 @@ def replay_command(
     path: Annotated[Path, typer.Argument(help="File of debates, any layout.")],
     gate: Annotated[str | None, typer.Option("--gate", help="Name of a fixed gate; 'list' names them.")] = None,
     actions: Annotated[Path | None, typer.Option("--actions", help="Your own gate: a file with row, question, [replicate,] action (freeze or continue).")] = None,
-    w_collapse: Annotated[float, typer.Option("--w-collapse", min=0, help="Value of a collapse prevented.")] = 1.0,
-    w_correction: Annotated[float, typer.Option("--w-correction", min=0, help="Cost of a correction lost.")] = 1.0,
+    w_collapse: Annotated[float, typer.Option("--w-collapse", min=0, callback=_finite, help="Value of a collapse prevented.")] = 1.0,
+    w_correction: Annotated[float, typer.Option("--w-correction", min=0, callback=_finite, help="Cost of a correction lost.")] = 1.0,
     policy: Policy = "reference",
     labels: Labels = "ABCDEFGHIJ",
     tie: Tie = "alphabetic",
@@ -165,9 +189,9 @@ def replay_command(
         _emit(pd.DataFrame({"gate": list(replay.GATES)}), as_json)
         return
     if (gate is None) == (actions is None):
-        raise click.UsageError("expected one of --gate NAME and --actions FILE")
+        raise typer.BadParameter("expected one of --gate NAME and --actions FILE")
     if gate is not None and gate not in replay.GATES:
-        raise click.UsageError(f"--gate {gate}: expected one of {', '.join(replay.GATES)}")
+        raise typer.BadParameter(f"--gate {gate}: expected one of {', '.join(replay.GATES)}")
     debates = _read_debates([path], policy, labels, tie, missing)
     fires = gate if gate is not None else replay.actions(actions, debates)
     options = dict(w_collapse=w_collapse, w_correction=w_correction)
@@ -216,16 +240,18 @@ def row_add(paths: RowPaths, id: Id, model: Model, family: Family, policy: Polic
     """Check debates and store them as a row; `make book` then shows it."""
     from analysis import rows
 
-    row = rows.add(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
+    with _options():
+        row = rows.add(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
     _tell(row, None, as_json, f"Row {row.id} added. Run `make book` to see it.")
 
 
 @row_app.command("check")
-def row_check(paths: RowPaths, id: Id = "checked", model: Model = "unnamed", family: Family = "unnamed", policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, as_json: Json = False):
+def row_check(paths: RowPaths, id: Id = "checked", model: Model = "unnamed", family: Family = "unnamed", policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, synthetic: Synthetic = False, as_json: Json = False):
     """Do all that `row add` does except storing (a dry run), and show the ledger of the row."""
     from analysis import ledger, rows
 
-    row, frame, _ = rows.check(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes)
+    with _options():
+        row, frame, _ = rows.check(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
     _tell(row, ledger.summarize(ledger.debates(frame)), as_json, "Nothing was stored: this was a check.")
 
 
@@ -234,7 +260,7 @@ def _tell(row, summary, as_json, last):
     if summary is not None:
         told |= {name: summary[name].iat[0] for name in ("preserved", "collapse", "correction", "unrepaired", "init_correct", "c_cond")}
     if as_json:
-        print(json.dumps(_plain(told), indent=2, ensure_ascii=False))
+        print(json.dumps(_plain(told), indent=2, ensure_ascii=False, allow_nan=False))
         return
     for name, value in told.items():
         print(f"{name:15} {'-' if value is None else value}")
@@ -254,12 +280,12 @@ def row_list(as_json: Json = False):
 
 
 @row_app.command("remove")
-def row_remove(id: Annotated[str, typer.Argument(help="Id of the row, as `row list` shows it.")]):
+def row_remove(id: Annotated[str, typer.Argument(help="Id of the row, as `row list` shows it.")], as_json: Json = False):
     """Remove an added row; `make book` then drops its page."""
     from analysis import rows
 
     rows.remove(id)
-    print(f"Row {id} removed.")
+    print(json.dumps({"removed": id}) if as_json else f"Row {id} removed.")
 
 
 @book_app.command("execute")

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,15 @@ from analysis import data, ledger, probes as probe_records, traces
 from analysis.errors import DataError
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-OPEN_COLUMNS = ["row", "question", "replicate", "round", "agent", "answer", "gold", "rule"]
+# Columns that are kept: what is counted, and nothing that could hold a text.
+OPEN_ANSWERS = re.compile(r"row|question|replicate|round|agent|answer|gold|rule")
+OPEN_MATRIX = re.compile(r"row|question|replicate|gold|n_agents|unanimous_0|cell|onset|(correct|agree|changed|n_flipped)_\d+")
+OPEN_PROBES = re.compile(
+    r"row|question|replicate|condition|agent|gold|initial_answer|initial_correct|probe|strength|strength_value|social|alt_answer|post_answer|parsed|revised"
+)
+# A question's id or a rule's name; anything else may be a text.
+NAME = re.compile(r"[!-~]{1,120}")
+STALE = 3600  # seconds after which a folder left by a killed run is cleared
 
 
 class Source(pydantic.BaseModel):
@@ -43,10 +52,10 @@ class Row(pydantic.BaseModel):
     labels: str
     layout: str
     n_debates: int
-    n_agents: int
+    n_agents: int | None = None
     n_rounds: int
-    n_answers: int | None
-    n_missing: int | None
+    n_answers: int | None = None
+    n_missing: int | None = None
     alpha_tot: float | None = None
     n_probes: int | None = None
     n_flips: int | None = None
@@ -113,17 +122,26 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     (3, 'layout_b')
     """
     paths = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
-    _check_name(id, model, family)
+    if not paths:
+        raise DataError("no files; expected at least one file of debates")
+    _check_names(id, model, family, labels)
     frames = [_read(path, id, policy, labels) for path in paths]
-    layouts = {frame.attrs["format"] for frame in frames}
+    names = ", ".join(path.name for path in paths)
     if len({("answer" in frame) for frame in frames}) > 1:
-        raise DataError(f"{', '.join(path.name for path in paths)}: answers and a feature matrix; expected one kind for one row")
-    frame = pd.concat(frames, ignore_index=True)
-    has_answers = "answer" in frame
+        raise DataError(f"{names}: answers and a feature matrix; expected one kind for one row")
+    layouts = {frame.attrs["format"] for frame in frames}
+    has_answers = "answer" in frames[0]
     if has_answers:
+        frame = pd.concat(frames, ignore_index=True)
+        frame.attrs["source"] = names
         frame = traces.validate(frame, labels=labels)
-        frame = frame[[c for c in OPEN_COLUMNS if c in frame]]
+        if "rule" in frame:
+            frame["rule"] = frame["rule"].where(frame["rule"].astype("str").str.fullmatch(NAME.pattern).fillna(False))
+    else:
+        frame = _matrix(frames, names, labels)
+    frame = _open(frame, OPEN_ANSWERS if has_answers else OPEN_MATRIX)
     debates = ledger.debates(frame)
+    n_agents = debates["n_agents"].max()
     row = Row(
         id=id,
         model=model,
@@ -133,7 +151,7 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
         labels=labels,
         layout=", ".join(sorted(layouts)),
         n_debates=len(debates),
-        n_agents=int(debates["n_agents"].max()),
+        n_agents=None if pd.isna(n_agents) else int(n_agents),
         n_rounds=int(debates["endpoint"].max()),
         n_answers=len(frame) if has_answers else None,
         n_missing=int(frame["answer"].isna().sum()) if has_answers else None,
@@ -141,23 +159,36 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     )
     probe_frame = None
     if probes:
-        probe_frame = probe_records.read(probes, row=id)
-        found = probe_records.flip_rate(probe_frame)
-        row.n_flips, row.n_probes, row.alpha_tot = int(found["k"].iat[0]), int(found["n"].iat[0]), float(found["rate"].iat[0])
+        probe_frame = _open(probe_records.read(probes, row=id), OPEN_PROBES)
+        name = Path(probes).name
+        _check_labels(probe_frame, ("gold", "initial_answer", "alt_answer", "post_answer"), labels, name)
+        found = probe_records.flip_rate(probe_frame, by=None)
+        row.n_flips, row.n_probes = int(found["k"].item()), int(found["n"].item())
+        if not row.n_probes:
+            raise DataError(f"{name}, field 'condition': no probe of the default condition; expected at least one")
+        row.alpha_tot = float(found["rate"].item())
     return row, frame, probe_frame
 
 
-def _check_name(id, model, family):
+def _check_names(id, model, family, labels):
     if not ID.fullmatch(id):
         raise DataError(f"id {id!r}: expected 1 to 64 letters, digits, '.', '-' or '_', the first a letter or digit")
-    if id.lower() in set(data.table("model_rows")["row"].str.lower()):
-        raise DataError(f"id {id!r}: is a row of the paper; expected a name of your own")
+    cohort = data.table("model_rows")
+    if id.lower() in {"paper", *cohort["row"].str.lower()}:
+        raise DataError(f"id {id!r}: is a name of the paper's; expected one of your own")
     # Not every file system tells capitals apart.
-    if id.lower() in {path.name.lower() for path in folder().glob("*")}:
-        raise DataError(f"id {id!r}: already taken; expected a new one, or remove it first: row remove {id}")
+    taken = [path.name for path in folder().glob("*") if path.name.lower() == id.lower()]
+    if taken:
+        raise DataError(f"id {id!r}: already taken; expected a new one, or remove it first: row remove {taken[0]}")
     for field, value in [("model", model), ("family", family)]:
-        if not value.strip() or not value.isprintable():
-            raise DataError(f"{field} {value!r}: expected a printable, non-empty name")
+        if not value.strip() or value != value.strip() or not value.isprintable():
+            raise DataError(f"{field} {value!r}: expected a printable name, without blanks at its ends")
+    # Another spelling would stand as a family of its own in the family analyses.
+    meant = [name for name in cohort["family"].unique() if name.lower() == family.lower() and name != family]
+    if meant:
+        raise DataError(f"family {family!r}: expected the paper's spelling, {meant[0]!r}")
+    if not (labels.isascii() and labels.isalnum() and len(set(labels)) == len(labels)):
+        raise DataError(f"labels {labels!r}: expected distinct letters or digits, such as 'ABCD'")
 
 
 def _read(path, id, policy, labels):
@@ -165,6 +196,45 @@ def _read(path, id, policy, labels):
     if frame["row"].nunique() > 1:
         raise DataError(f"{path.name}, field 'row': {', '.join(sorted(frame['row'].unique()))}; expected one model-scaffold row a file")
     frame["row"] = pd.Series(id, index=frame.index, dtype="str")
+    return frame
+
+
+def _matrix(frames, names, labels):
+    """One feature matrix from one or several, with all that the book's pages need."""
+    frames = [_open(frame, OPEN_MATRIX) for frame in frames]
+    rounds = {max(int(c.split("_")[1]) for c in frame if c.startswith("correct_")) for frame in frames}
+    if len(rounds) > 1:
+        raise DataError(f"{names}: {' and '.join(map(str, sorted(rounds)))} rounds; expected the same number in all debates of a row")
+    needed = ["correct_1", "n_flipped_1", "unanimous_0", "agree_0"]
+    needed += [f"{kind}_{k}" for k in range(1, rounds.pop() + 1) for kind in ("correct", "agree", "changed")]
+    for frame in frames:
+        lacking = [name for name in needed if name not in frame]
+        if lacking:
+            raise DataError(f"{names}: columns missing for {', '.join(lacking)}; expected all columns of the released feature matrix")
+    frame = pd.concat(frames, ignore_index=True)
+    again = frame.duplicated(["question", "replicate"])
+    if again.any():
+        raise DataError(f"{names}: question {frame.loc[again, 'question'].iat[0]!r} is in two files; expected it in one")
+    _check_labels(frame, ("gold",), labels, names)
+    return frame
+
+
+def _check_labels(frame, fields, labels, source):
+    """Refuse what is neither a label nor a number: it may be a text."""
+    for field in fields:
+        odd = [v for v in frame[field].dropna().unique() if v not in set(labels) and traces.canonical_number(v) is None]
+        if odd:
+            question = frame.loc[frame[field] == odd[0], "question"].iat[0]
+            raise DataError(
+                f"{source}: question {question[:60]!r}, field {field!r}: {odd[0][:60]!r}; expected one of {', '.join(labels)}, a number, or none"
+            )
+
+
+def _open(frame, columns):
+    """Keep the columns that may be stored, and name questions by a digest where their id is a text."""
+    frame = frame[[c for c in frame if columns.fullmatch(c)]].copy()
+    names = {q: q if NAME.fullmatch(q) else "q" + hashlib.sha256(q.encode()).hexdigest()[:10] for q in frame["question"].unique()}
+    frame["question"] = frame["question"].map(names).astype("str")
     return frame
 
 
@@ -199,6 +269,7 @@ def add(paths, **options):
     """
     row, frame, probe_frame = check(paths, **options)
     folder().mkdir(parents=True, exist_ok=True)
+    _sweep()
     made = Path(tempfile.mkdtemp(prefix=".adding-", dir=folder()))
     try:
         frame.to_csv(made / ("answers.csv" if "answer" in frame else "debates.csv"), index=False, lineterminator="\n")
@@ -214,6 +285,13 @@ def add(paths, **options):
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return row
+
+
+def _sweep():
+    """Clear what a killed run left behind, not what another one is making now."""
+    for path in [*folder().glob(".adding-*"), *folder().glob(".removing-*")]:
+        if time.time() - path.stat().st_mtime > STALE:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def remove(id):
@@ -234,7 +312,7 @@ def remove(id):
     Traceback (most recent call last):
     analysis.errors.DataError: ...
     """
-    if id not in ids():
+    if not ID.fullmatch(id) or not (folder() / id).is_dir():
         raise DataError(f"id {id!r}: no such row; expected one of {', '.join(ids()) or 'none (there are no added rows)'}")
     gone = Path(tempfile.mkdtemp(prefix=".removing-", dir=folder()))
     os.rename(folder() / id, gone / id)
@@ -252,7 +330,8 @@ def describe(chosen=None):
     Returns
     -------
     DataFrame
-        One line a row: `id, model, family, synthetic, policy, layout, n_debates, n_agents, n_rounds, n_missing, alpha_tot, n_probes`.
+        One line a row: `id, model, family, synthetic, policy, layout, n_debates, n_agents, n_rounds, n_answers, n_missing, alpha_tot,
+        n_flips, n_probes`; missing where a feature matrix or a row without probes does not tell.
 
     Raises
     ------
@@ -266,7 +345,8 @@ def describe(chosen=None):
     """
     chosen = ids() if chosen is None else chosen
     columns = ["id", "model", "family", "synthetic", "policy", "layout", "n_debates", "n_agents", "n_rounds", "n_answers", "n_missing", "alpha_tot", "n_flips", "n_probes"]
-    return pd.DataFrame([card(id).model_dump() for id in chosen], columns=columns)
+    told = pd.DataFrame([card(id).model_dump() for id in chosen], columns=columns)
+    return told.astype({name: "Int64" for name in columns if name.startswith("n_")} | {"alpha_tot": float})
 
 
 def card(id):
@@ -298,7 +378,7 @@ def card(id):
         return Row.model_validate_json(path.read_text(encoding="utf-8"))
     except pydantic.ValidationError as problem:
         first = problem.errors()[0]
-        raise DataError(f"{id}/row.json, field {'.'.join(map(str, first['loc']))!r}: {first['input']!r}; {first['msg']}") from None
+        raise DataError(f"{id}/row.json, field {'.'.join(map(str, first['loc']))!r}: {repr(first['input'])[:60]}; {first['msg']}") from None
 
 
 def debates(chosen, *, tie="alphabetic", missing="initially_wrong"):
@@ -324,15 +404,50 @@ def debates(chosen, *, tie="alphabetic", missing="initially_wrong"):
     """
     parts = []
     for id in chosen:
-        card(id)
-        answers, matrix = folder() / id / "answers.csv", folder() / id / "debates.csv"
-        if answers.is_file():
-            parts.append(ledger.debates(traces.read(answers, format="long"), tie=tie, missing=missing))
+        labels = card(id).labels
+        if (folder() / id / "answers.csv").is_file():
+            parts.append(ledger.debates(_answers(id, labels), tie=tie, missing=missing))
         else:
-            parts.append(ledger.debates(pd.read_csv(matrix), tie="undecided" if tie == "undecided" else "alphabetic"))
-    if not parts:
-        return data.debates().iloc[:0]
+            parts.append(_stored_matrix(id, tie))
+    return together(parts) if parts else data.debates().iloc[:0]
+
+
+def _answers(id, labels):
+    return traces.read(folder() / id / "answers.csv", format="long", labels=labels)
+
+
+def _stored_matrix(id, tie):
+    text = dict.fromkeys(["row", "question", "gold"], "str")
+    matrix = pd.read_csv(folder() / id / "debates.csv", dtype=text, keep_default_na=False, na_values=[""])
+    matrix = matrix.astype({"n_agents": "Int64"} | ({"onset": "Int64"} if "onset" in matrix else {}))
+    out = ledger.debates(matrix, tie="undecided" if tie == "undecided" and (matrix["n_agents"] == 3).all() else "alphabetic")
+    # Beside rows with tie credit, right and wrong are credit too.
+    return out.astype({c: float for c in out if c.startswith("correct_")}) if tie == "expected" else out
+
+
+def together(parts):
+    """Stack debates of several rows, which may differ in their number of rounds.
+
+    Parameters
+    ----------
+    parts : list of DataFrame
+        Debates, as `analysis.ledger.debates` returns them.
+
+    Returns
+    -------
+    DataFrame
+        Rounds that a row does not have are missing.
+
+    Examples
+    --------
+    >>> short = pd.DataFrame({"row": ["a"], "correct_1": [True], "cell": ["preserved"]})
+    >>> together([short, short.assign(row="b", correct_2=False)])["correct_2"].tolist()
+    [<NA>, False]
+    """
     out = pd.concat(parts, ignore_index=True)
+    for column in out.columns[out.dtypes == object]:
+        if column.startswith(("correct_", "changed_")):
+            out[column] = out[column].astype("boolean")
     out["cell"] = pd.Categorical(out["cell"], categories=ledger.CELLS)
     return out
 
@@ -406,11 +521,10 @@ def coding(id):
     Traceback (most recent call last):
     analysis.errors.DataError: ...
     """
-    card(id)
-    path = folder() / id / "answers.csv"
-    if not path.is_file():
+    labels = card(id).labels
+    if not (folder() / id / "answers.csv").is_file():
         return pd.DataFrame(columns=["round", "rule", "n", "of"])
-    answers = traces.read(path, format="long")
+    answers = _answers(id, labels)
     rule = answers["rule"].astype("str") if "rule" in answers else pd.Series(index=answers.index, dtype="str")
     rule = rule.fillna(answers["answer"].isna().map({True: "missing", False: "given"}))
     counts = answers.groupby(["round", rule.rename("rule")], observed=True).size().rename("n").reset_index()

@@ -308,7 +308,7 @@ def aucs(table):
     """
     return pd.DataFrame({
         "Row": table["row"],
-        "Features": table["view"].map(VIEWS),
+        "Features": table["view"].map(lambda view: VIEWS.get(view, view)),
         "Debates (collapses)": [f"{count(n)} ({count(k)})" for n, k in zip(table["n"], table["n_pos"])],
         "Pooled AUC": table["auc"].map(lambda v: number(v, 4)),
         "Mean over folds": table["fold_mean"].map(lambda v: number(v, 4)),
@@ -497,6 +497,9 @@ def claims(verdicts):
     })
 
 
+LAYOUTS = {"long": "long table", "layout_a": "open tier, layout A", "layout_b": "open tier, layout B", "features": "feature matrix", "chat": "chat"}
+
+
 def rows(told):
     """Added rows: what they are and how they were read.
 
@@ -525,7 +528,7 @@ def rows(told):
         "Rounds": told["n_rounds"].map(count),
         "Missing answers": [f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–" for k, n in zip(told["n_missing"].fillna(0), told["n_answers"].fillna(0))],
         "Flip rate": [f"{number(a, 4)} ({count(k)}/{count(n)})" if n else "no probes" for a, k, n in zip(told["alpha_tot"].fillna(0), told["n_flips"].fillna(0), told["n_probes"].fillna(0))],
-        "Read as": told["layout"],
+        "Read as": told["layout"].map(lambda names: ", ".join(LAYOUTS.get(name, name) for name in names.split(", "))),
         "Coder": told["policy"],
     })
 
