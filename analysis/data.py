@@ -102,15 +102,36 @@ def table(name):
     path = root() / f"{name}.csv"
     expected = schema(name)
     text = {column: "str" for column, spec in expected.columns.items() if str(spec.dtype) == "str"}
-    frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=[""])
+    try:
+        frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=[""])
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as problem:
+        raise DataError(f"{path.name}: not readable as CSV: {str(problem).strip()}; expected {', '.join(expected.columns)}") from None
+    if list(frame) != list(expected.columns):
+        odd = [f"no {c!r}" for c in expected.columns if c not in frame] + [f"unknown {c!r}" for c in frame if c not in expected.columns]
+        raise DataError(f"{path.name}, line 1, fields: {', '.join(odd) or 'in another order'}; expected {', '.join(expected.columns)}")
+    if frame.empty:
+        raise DataError(f"{path.name}: no lines below the header; expected at least one")
     try:
         return expected.validate(frame, lazy=True)
     except pa.errors.SchemaErrors as problems:
-        first = problems.failure_cases.iloc[0]
-        line = "" if pd.isna(first["index"]) else f", line {int(first['index']) + 2}"
-        raise DataError(
-            f"{path.name}{line}, field {first['column']!r}: {first['failure_case']!r}; expected {first['check']}"
-        ) from None
+        raise _first(problems.failure_cases, path, expected) from None
+
+
+def _first(cases, path, expected):
+    """The first failure, with the cell as it stands in the file."""
+    cases = cases[cases["column"] == cases["column"].iat[0]]
+    field, check = cases["column"].iat[0], str(cases["check"].iat[0])
+    as_found = pd.read_csv(path, dtype="str", keep_default_na=False)[field]
+    if cases["index"].isna().any():  # the column as a whole has another type: find the cell that caused it
+        kind = str(expected.columns[field].dtype)
+        numbers = pd.to_numeric(as_found, errors="coerce")
+        bad = ~as_found.isin(["true", "false", "True", "False"]) if kind == "bool" else numbers.isna()
+        if kind == "int64":
+            bad |= numbers % 1 != 0
+        line, check = int(bad.to_numpy().argmax()), kind
+    else:
+        line = int(cases["index"].iat[0])
+    return DataError(f"{path.name}, line {line + 2}, field {field!r}: {as_found.iat[line]!r}; expected {check}")
 
 
 def model_rows(*, interval="wilson"):
@@ -167,6 +188,11 @@ def _debates(path, changed):
     table("debates")
     names = table("model_rows").dropna(subset="trace_source").set_index("trace_source")["row"]
     frame = traces.read(path, format="features")
+    unknown = frame.loc[~frame["row"].isin(names.index), "row"]
+    if len(unknown):
+        raise DataError(
+            f"debates.csv, line {unknown.index[0] + 2}, field 'model': {unknown.iat[0]!r}; expected a trace_source of model_rows.csv"
+        )
     frame["row"] = frame["row"].map(names).astype("str")
     return frame
 

@@ -37,12 +37,12 @@ def _grid(part):
     Debates keep the order in which they first appear; rounds and agents are sorted. A cell that has no line is a missing answer.
     """
     answer, labels = _codes(part["answer"])
-    question, questions = _codes(part["question"])
     agent, agents = _codes(part["agent"])
-    rounds, round_at = np.unique(part["round"].to_numpy(np.int64), return_inverse=True)
+    rounds, round_at = _steps(part["round"].to_numpy(np.int64))
+    question, questions = pd.factorize(part["question"])
     replicate = part["replicate"].to_numpy(np.int64)
     span = replicate.max() + 1
-    debate, keys = pd.factorize(question.astype(np.int64) * span + replicate)
+    debate, keys = (question, np.arange(len(questions))) if span == 1 else pd.factorize(question * span + replicate)
     shape = len(keys), len(rounds), len(agents)
     cell = (debate * shape[1] + round_at) * shape[2] + agent
     grid = np.full(shape, NO_LABEL, dtype=np.int32)
@@ -59,10 +59,19 @@ def _grid(part):
     first[debate[::-1]] = np.arange(len(debate))[::-1]
     lines = pd.DataFrame({
         "row": part["row"].iloc[0],
-        "question": questions[keys // span],
+        "question": pd.Series(questions.take(keys // span), dtype="str"),
         "replicate": keys % span,
     })
     return grid, labels, rounds, lines, (debate, first)
+
+
+def _steps(rounds):
+    """Round numbers that occur, ascending, and each line's place among them (np.unique would sort every line)."""
+    code, found = pd.factorize(rounds)
+    order = np.argsort(found)
+    place = np.empty(len(found), dtype=np.int64)
+    place[order] = np.arange(len(found))
+    return found[order], place[code]
 
 
 def _vote(grid):
