@@ -133,7 +133,7 @@ def show(table, *, name, caption, source=None):
 def _kind(values):
     """Class of a column: numbers stand right and never wrap, words stand left, and long words get room."""
     texts = [str(value) for value in values]
-    if all(not text or text[0] in "0123456789−+<–∞" for text in texts):
+    if all(not text or text[0] in "0123456789-−+<>≤≥~–∞|" for text in texts):
         return ""
     longest = max(map(len, texts))
     return ' class="ledger-words"' if longest <= 26 else ' class="ledger-text"' if longest <= 80 else ' class="ledger-long"'

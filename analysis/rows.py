@@ -140,8 +140,11 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     else:
         frame = _matrix(frames, names, labels)
     frame = _open(frame, OPEN_ANSWERS if has_answers else OPEN_MATRIX)
+    if has_answers and frame["answer"].isna().all():
+        raise DataError(f"{names}, field 'answer': none of {len(frame)} could be read; expected labels, or texts that hold one")
     debates = ledger.debates(frame)
     n_agents = debates["n_agents"].max()
+    probe_frame, told = _probes(Path(probes), id, labels) if probes else (None, {})
     row = Row(
         id=id,
         model=model,
@@ -156,18 +159,19 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
         n_answers=len(frame) if has_answers else None,
         n_missing=int(frame["answer"].isna().sum()) if has_answers else None,
         sources=[_source(path) for path in (*paths, *([Path(probes)] if probes else []))],
+        **told,
     )
-    probe_frame = None
-    if probes:
-        probe_frame = _open(probe_records.read(probes, row=id), OPEN_PROBES)
-        name = Path(probes).name
-        _check_labels(probe_frame, ("gold", "initial_answer", "alt_answer", "post_answer"), labels, name)
-        found = probe_records.flip_rate(probe_frame, by=None)
-        row.n_flips, row.n_probes = int(found["k"].item()), int(found["n"].item())
-        if not row.n_probes:
-            raise DataError(f"{name}, field 'condition': no probe of the default condition; expected at least one")
-        row.alpha_tot = float(found["rate"].item())
     return row, frame, probe_frame
+
+
+def _probes(path, id, labels):
+    """Probe records, and what the card tells of them."""
+    frame = _open(probe_records.read(path, row=id), OPEN_PROBES)
+    _check_labels(frame, ("gold", "initial_answer", "alt_answer", "post_answer"), labels, path.name)
+    found = probe_records.flip_rate(frame, by=None)
+    if not found["n"].item():
+        raise DataError(f"{path.name}, field 'condition': no probe of the default condition; expected at least one")
+    return frame, {"n_flips": int(found["k"].item()), "n_probes": int(found["n"].item()), "alpha_tot": float(found["rate"].item())}
 
 
 def _check_names(id, model, family, labels):

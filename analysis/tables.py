@@ -439,14 +439,22 @@ def replay_points(on_all, on_local, printed):
     return out.assign(gate=out["gate"].map(lambda name: GATES.get(name, name)))
 
 
-HEADLINE = (
-    "abs.n_debates", "abs.collapses", "abs.family_rho", "abs.family_p", "abs.initacc_rho", "abs.partial_rho", "abs.partial_p",
-    "s1.onset.r1", "s1.auc.base", "s1.auc.r1", "t2.auc.full", "s1.freeze.net",
-)
+HEADLINE = {
+    "abs.collapses": "collapses in the public debates",
+    "s1.onset.r1": "of these, beginning in Round 1",
+    "abs.family_rho": "flip rate and conditional collapse over families, ρ",
+    "abs.family_p": "its exact two-sided p",
+    "abs.initacc_rho": "the same for initial accuracy, ρ",
+    "abs.partial_rho": "flip rate given initial accuracy, partial ρ",
+    "s1.auc.r1": "area under the curve with Round 1 features",
+    "abs.freeze.prevented": "collapses a probe-gated freeze prevents",
+    "abs.freeze.lost": "corrections it loses",
+    "s1.freeze.net": "its net",
+}
 
 
 def headline(verdicts):
-    """The abstract's numbers with their verdicts.
+    """The abstract's numbers with their verdicts, in words.
 
     Parameters
     ----------
@@ -460,10 +468,13 @@ def headline(verdicts):
     Examples
     --------
     >>> from analysis import claims as audit
-    >>> headline(audit.verdicts())["Printed"].iloc[0]
-    '6,925'
+    >>> headline(audit.verdicts())["Verdict"].iloc[0]
+    'holds'
     """
-    return claims(verdicts.set_index("id").loc[list(HEADLINE)].reset_index()).drop(columns=["Claim", "Where", "Cause"])
+    chosen = verdicts.set_index("id").loc[list(HEADLINE)].reset_index()
+    out = claims(chosen)[["Printed", "Computed", "Verdict", "Computed in"]]
+    out.insert(0, "The paper says", chosen["id"].map(HEADLINE))
+    return out
 
 
 def claims(verdicts):

@@ -94,8 +94,8 @@ def matrix(said=None):
     return out.assign(question_text=SECRET, r1_n_disagree_with_correct=1)
 
 
-CHAT_SAID = {"How many legs has a spider? " + SECRET: (["(A)", "(A)"], ["(A)", "(B)"], "A"),
-             "And a bee?": (["(C)", "(B)"], ["(C)", "(C)"], "C")}
+CHAT_SAID = {"How many legs has a spider? " + SECRET: (["A", "A"], ["A", "B"], "A"),
+             "And a bee?": (["C", "B"], ["C", "C"], "C")}
 
 
 def chat():
@@ -235,12 +235,12 @@ def test_a_byte_order_mark_costs_no_line(root, made):
 
 @pytest.mark.parametrize("word", ["", "NaN", "nan", "NA", "null"])
 def test_nan_is_a_missing_answer(root, made, word):
-    text = "question,round,agent,answer,gold\nq,0,a,B,B\nq,0,b,{0},B\nq,1,a,{0},B\nq,1,b,{0},B\n".format(word)
+    text = "question,round,agent,answer,gold\nq,0,a,B,B\nq,0,b,{0},B\nq,1,a,{0},B\nq,1,b,{0},B\np,0,a,B,B\np,1,a,B,B\n".format(word)
     row = rows.add(write(made, "nan.csv", text), id="mine", **NAMED)
-    assert (row.n_answers, row.n_missing) == (4, 3)
-    assert rows.summary(["mine"])[["collapse", "init_correct"]].iloc[0].tolist() == [1, 1]
-    assert rows.summary(["mine"], missing="drop")["n"].item() == 0
-    assert rows.summary(["mine"], missing="undecided")[["n", "collapse", "undefined"]].iloc[0].tolist() == [1, 0, 1]
+    assert (row.n_answers, row.n_missing) == (8, 5)  # agent b of question p has no line
+    assert rows.summary(["mine"])[["n", "collapse", "init_correct"]].iloc[0].tolist() == [2, 1, 2]
+    assert rows.summary(["mine"], missing="drop")[["n", "collapse"]].iloc[0].tolist() == [1, 0]
+    assert rows.summary(["mine"], missing="undecided")[["n", "collapse", "undefined"]].iloc[0].tolist() == [2, 0, 1]
 
 
 def test_ids_and_questions_that_look_like_numbers_stay_as_they_are(root, made):
@@ -433,6 +433,7 @@ BAD = {
     "cut gz": (gzip.compress(csv_text(lines()).encode())[:-12], ["bad.csv", "gz", "expected a complete gz file"]),
     "empty": ("", ["bad.csv", "empty"]),
     "blank": ("\n\n  \n", ["bad.csv", "empty"]),
+    "no answer at all": (csv_text([line | {"answer": None} for line in lines()]), ["bad.csv", "'answer'", "none of 8", "expected labels"]),
     "header only": ("question,round,agent,answer,gold\n", ["bad.csv", "no records"]),
     "not text": (b"\x00\x01\x02" * 50, ["bad.csv", "NUL"]),
     "not utf-8": (csv_text(lines()).encode() + b"q3,0,\xe9,A,A\n", ["bad.csv, line 10", "UTF-8"]),
