@@ -16,7 +16,7 @@ SITE := _build/html
 
 # `make row PATH=...` takes the name of the search path: keep the row's file apart and give the recipes a search path again.
 ifeq ($(origin PATH),command line)
-ROW_PATH := $(PATH)
+ROW_PATH := $(value PATH)
 SEARCH := $(filter-out $(ROW_PATH),$(shell echo "$$PATH" | tr : ' '))
 override PATH := $(subst $() ,:,$(strip $(SEARCH) /usr/local/bin /usr/bin /bin))
 export PATH
@@ -87,9 +87,17 @@ browser:
 		|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
 		|| echo "No Chromium found: the browser checks will be skipped (set CHROMIUM to its path)." >&2
 
+# The values reach the command as they were typed: neither make nor the shell reads anything into them.
+row: export ROW_FILE = $(ROW_PATH)
+row: export ROW_ID = $(value ID)
+row: export ROW_MODEL = $(value MODEL)
+row: export ROW_FAMILY = $(value FAMILY)
+row: export ROW_PROBES = $(value PROBES)
 row: .venv/installed
-	@$(RUN) row add "$(ROW_PATH)" --id "$(ID)" --model "$(MODEL)" --family "$(FAMILY)" \
-		$(if $(POLICY),--policy $(POLICY)) $(if $(LABELS),--labels $(LABELS)) $(if $(PROBES),--probes "$(PROBES)")
+	@test -n "$$ROW_FILE" && test -n "$$ROW_ID" && test -n "$$ROW_MODEL" && test -n "$$ROW_FAMILY" \
+		|| { echo 'make row needs PATH=, ID=, MODEL= and FAMILY=; make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine' >&2; exit 2; }
+	@$(RUN) row add "$$ROW_FILE" --id "$$ROW_ID" --model "$$ROW_MODEL" --family "$$ROW_FAMILY" \
+		$(if $(POLICY),--policy '$(POLICY)') $(if $(LABELS),--labels '$(LABELS)') $(if $(PROBES),--probes "$$ROW_PROBES")
 	@$(MAKE) --no-print-directory book PATH=
 
 notebooks: .venv/installed

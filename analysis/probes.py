@@ -136,7 +136,7 @@ def _head(record, where, row, stem):
     """What all probes of a record share."""
     known = {}
     for ours, theirs in _RECORD_NAMES.items():
-        known[ours] = next((name for name in (ours, *theirs) if name in record), None)
+        known[ours] = next((name for name in (*theirs, ours) if name in record), None)
     question = record.get(known["question"])
     if isinstance(question, bool) or not isinstance(question, (str, int)) or question == "":
         raise _wrong(where, "question_id", question, "the question's name")

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -112,28 +113,47 @@ def write(folder, name, content):
     return path
 
 
-def files(folder):
-    """One file of each layout, and the debates that are in it."""
+def long_lines():
+    return answers().assign(text=SECRET, reasoning=SECRET, question_text=SECRET, rule=SECRET)
+
+
+def replies():
+    """Text in place of answers."""
     said = answers()
-    spoken = said.assign(text=SECRET, reasoning=SECRET, question_text=SECRET)
-    coded = said.assign(answer=None, text=[f"{SECRET} Final Answer: {a}" if a == a else SECRET.lower() for a in said["answer"]])
-    parquet = folder / "long.parquet"
-    spoken.to_parquet(parquet)
-    return {
-        "long csv": (write(folder, "long.csv", spoken.to_csv(index=False)), said),
-        "long jsonl": (write(folder, "long.jsonl", spoken.to_json(orient="records", lines=True)), said),
-        "long parquet": (parquet, said),
-        "long gz": (write(folder, "long.csv.gz", gzip.compress(spoken.to_csv(index=False).encode())), said),
-        "text only": (write(folder, "text.jsonl", coded.to_json(orient="records", lines=True)), said),
-        "layout a": (write(folder, "a.jsonl", jsonl(records_of(said, "layout_a"))), said),
-        "layout b": (write(folder, "b.jsonl", jsonl(records_of(said, "layout_b"))), said),
-        "layout b gz": (write(folder, "b.jsonl.gz", gzip.compress(jsonl(records_of(said, "layout_b")).encode())), said),
-        "matrix": (write(folder, "matrix.csv", matrix().to_csv(index=False)), answers(20)),
-        "matrix jsonl": (write(folder, "matrix.jsonl", matrix().to_json(orient="records", lines=True)), answers(20)),
-    }
+    texts = [f"{SECRET} Final Answer: {a}" if a == a else SECRET for a in said["answer"]]
+    return said.assign(answer=None, text=texts)
 
 
-LAYOUTS = ["long csv", "long jsonl", "long parquet", "long gz", "text only", "layout a", "layout b", "layout b gz", "matrix", "matrix jsonl"]
+def parquet(frame):
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer)
+    return buffer.getvalue()
+
+
+def by_line(frame):
+    return frame.to_json(orient="records", lines=True)
+
+
+# layout: name and content of a file with the answers (the matrix: the debates) of one row
+LAYOUTS = {
+    "long csv": ("long.csv", lambda: long_lines().to_csv(index=False)),
+    "long jsonl": ("long.jsonl", lambda: by_line(long_lines())),
+    "long parquet": ("long.parquet", lambda: parquet(long_lines())),
+    "long gz": ("long.csv.gz", lambda: gzip.compress(long_lines().to_csv(index=False).encode())),
+    "text only": ("text.jsonl", lambda: by_line(replies())),
+    "layout a": ("a.jsonl", lambda: jsonl(records_of(answers(), "layout_a"))),
+    "layout b": ("b.jsonl", lambda: jsonl(records_of(answers(), "layout_b"))),
+    "layout b gz": ("b.jsonl.gz", lambda: gzip.compress(jsonl(records_of(answers(), "layout_b")).encode())),
+    "matrix": ("matrix.csv", lambda: matrix().to_csv(index=False)),
+    "matrix jsonl": ("matrix.jsonl", lambda: by_line(matrix())),
+}
+
+
+def file(folder, layout="long csv"):
+    name, content = LAYOUTS[layout]
+    return write(folder, name, content())
+
+
 COUNTS = ["n", *ledger.CELLS, "undefined", "init_correct", "init_wrong", "final_correct"]
 RATES = ["c_cond", "c_cond_low", "c_cond_high", "correction_rate"]
 
@@ -143,7 +163,7 @@ RATES = ["c_cond", "c_cond_low", "c_cond_high", "correction_rate"]
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_added_row_counts_as_the_ledger_does(root, made, layout):
-    path, said = files(made)[layout]
+    path, said = file(made, layout), answers(20) if "matrix" in layout else answers()
     labelled = write(made, "probes.jsonl", jsonl(synthetic.probes(4, seed=3)))
     row = rows.add(path, id="mine", probes=labelled, **NAMED)
     expected = ledger.summarize(ledger.debates(said)).iloc[0]
@@ -165,7 +185,7 @@ def test_an_added_row_counts_as_the_ledger_does(root, made, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_text_is_stored(root, made, layout):
-    path, _ = files(made)[layout]
+    path = file(made, layout)
     probes = [record | {"question_text": SECRET, "system_prompt": SECRET} for record in synthetic.probes(2)]
     for record in probes:
         record["probe_results"] = [probe | {"argument": SECRET, "response": SECRET} for probe in record["probe_results"]]
@@ -173,8 +193,8 @@ def test_no_text_is_stored(root, made, layout):
     rows.add(path, id="mine", probes=write(made, "probes.jsonl", jsonl(probes)), **NAMED)
     stored = [path for path in (root / "rows").rglob("*") if path.is_file()]
     assert len(stored) == 3
-    for file in stored:
-        assert b"marker" not in file.read_bytes().lower(), file.name
+    for each in stored:
+        assert b"marker" not in each.read_bytes().lower(), each.name
 
 
 def test_a_question_that_is_its_own_text_is_stored_as_a_digest(root, made):
@@ -281,16 +301,16 @@ def test_rows_of_all_kinds_stand_together_under_every_choice(root, made, tie, mi
 
 def test_labels_of_another_alphabet_come_back(root, made):
     said = answers(6)
-    other = dict(zip("ABCDEFGHIJ", "klmnopqrst"))
+    other = dict(zip("ABCDEFGHIJ", "abcdefghij"))
     moved = said.assign(answer=said["answer"].map(other), gold=said["gold"].map(other))
-    rows.add(write(made, "k.csv", moved.to_csv(index=False)), id="mine", labels="klmnopqrst", **NAMED)
+    rows.add(write(made, "small.csv", moved.to_csv(index=False)), id="mine", labels="abcdefghij", **NAMED)
     assert rows.debates(["mine"])["gold"].tolist() == ledger.debates(moved)["gold"].tolist()
     assert rows.summary(["mine"])[COUNTS].iloc[0].tolist() == ledger.summarize(ledger.debates(said))[COUNTS].iloc[0].tolist()
 
 
 def test_a_check_stores_nothing(root, made):
     before = state(root)
-    path, said = files(made)["layout b"]
+    path, said = file(made, "layout b"), answers()
     row, frame, probes = rows.check(path, id="mine", **NAMED)
     assert (row.id, len(frame), probes) == ("mine", len(said), None)
     assert state(root) == before
@@ -298,7 +318,7 @@ def test_a_check_stores_nothing(root, made):
 
 def test_remove_leaves_nothing_behind(root, made):
     before = state(root)
-    path, _ = files(made)["long csv"]
+    path = file(made)
     rows.add(path, id="mine", **NAMED)
     rows.add(path, id="other", **NAMED)
     rows.remove("mine")
@@ -310,7 +330,7 @@ def test_remove_leaves_nothing_behind(root, made):
 
 @pytest.mark.parametrize("id", ["none-such", "..", ".", "", "../claims", "/etc", "OTHER"])
 def test_remove_takes_only_a_row(root, made, id):
-    rows.add(files(made)["long csv"][0], id="other", **NAMED)
+    rows.add(file(made), id="other", **NAMED)
     before = state(root)
     with pytest.raises(DataError, match=r"no such row; expected one of other"):
         rows.remove(id)
@@ -320,7 +340,7 @@ def test_remove_takes_only_a_row(root, made, id):
 
 
 def test_a_broken_row_folder_is_named_and_can_be_removed(root, made):
-    path, _ = files(made)["long csv"]
+    path = file(made)
     rows.add(path, id="mine", **NAMED)
     (root / "rows/mine/row.json").write_text('{"id": "mine", "model": 3}')
     with pytest.raises(DataError, match=r"mine/row.json, field 'model': 3; "):
@@ -339,7 +359,7 @@ def test_the_first_row_of_a_copy_without_a_rows_folder(root, made):
     with pytest.raises(DataError):
         rows.add(write(made, "empty.csv", ""), id="mine", **NAMED)
     assert not (root / "rows").exists()
-    rows.add(files(made)["long csv"][0], id="mine", **NAMED)
+    rows.add(file(made), id="mine", **NAMED)
     assert rows.ids() == ["mine"]
 
 
@@ -347,7 +367,7 @@ def test_the_first_row_of_a_copy_without_a_rows_folder(root, made):
 
 
 def test_an_added_row_is_a_sensitivity_of_the_screen(root, made):
-    path, _ = files(made)["long csv"]
+    path = file(made)
     cohort = data.model_rows()
     alone = screen.with_added(cohort, rows.summary([]))
     probes = write(made, "probes.jsonl", jsonl(synthetic.probes(6, seed=2)))
@@ -370,7 +390,7 @@ def test_an_added_row_is_a_sensitivity_of_the_screen(root, made):
 
 
 def test_rows_stand_beside_the_papers(root, made):
-    rows.add(files(made)["long csv"][0], id="mine", **NAMED)
+    rows.add(file(made), id="mine", **NAMED)
     paper = ledger.summarize(data.debates())
     both = rows.beside(paper, rows.summary(["mine"]))
     assert both["added"].tolist() == [False] * 6 + [True] and both["row"].iat[-1] == "mine"
@@ -379,8 +399,8 @@ def test_rows_stand_beside_the_papers(root, made):
 
 
 def test_describe_keeps_whole_numbers_beside_what_is_not_told(root, made):
-    rows.add(files(made)["matrix"][0], id="matrix", **NAMED)
-    rows.add(files(made)["long csv"][0], id="long", probes=write(made, "p.jsonl", jsonl(synthetic.probes(2))), **NAMED)
+    rows.add(file(made, "matrix"), id="matrix", **NAMED)
+    rows.add(file(made), id="long", probes=write(made, "p.jsonl", jsonl(synthetic.probes(2))), **NAMED)
     told = rows.describe().set_index("id")
     assert told.loc["long", ["n_answers", "n_probes"]].tolist() == [144, 48]
     assert told.loc["matrix", ["n_answers", "n_missing", "alpha_tot", "n_probes"]].isna().all()
@@ -546,10 +566,12 @@ def test_bad_probes_are_refused(root, made, records, words):
 # --- breaking off -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["rename", "to_csv", "second to_csv", "write_text", "chmod"])
-@pytest.mark.parametrize("kind", [OSError("disk full"), KeyboardInterrupt(), MemoryError()], ids=["disk", "ctrl-c", "memory"])
+@pytest.mark.parametrize("where, kind", [
+    ("rename", OSError("not permitted")), ("rename", KeyboardInterrupt()), ("to_csv", OSError("disk full")), ("to_csv", MemoryError()),
+    ("second to_csv", OSError("disk full")), ("write_text", OSError("disk full")), ("chmod", KeyboardInterrupt()),
+])
 def test_a_crash_in_the_middle_leaves_the_data_alone(root, made, monkeypatch, where, kind):
-    path, _ = files(made)["long csv"]
+    path = file(made)
     probes = write(made, "probes.jsonl", jsonl([PROBE]))
     before = state(root)
     owner, name = {"rename": (os, "rename"), "write_text": (Path, "write_text"), "chmod": (Path, "chmod")}.get(where, (pd.DataFrame, "to_csv"))
@@ -570,7 +592,7 @@ def test_a_crash_in_the_middle_leaves_the_data_alone(root, made, monkeypatch, wh
 
 
 def test_an_id_taken_in_the_meantime_is_not_overwritten(root, made, monkeypatch):
-    path, _ = files(made)["long csv"]
+    path = file(made)
     real = os.rename
 
     def overtaken(source, target):
@@ -594,7 +616,7 @@ rows.add(sys.argv[1], id="mine", model="M", family="F")
 
 
 def test_a_killed_run_leaves_a_hidden_folder_that_is_cleared_later(root, made):
-    path, _ = files(made)["long csv"]
+    path = file(made)
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=DATA.parent, env=os.environ, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     (left,) = (root / "rows").iterdir()
