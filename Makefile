@@ -35,7 +35,7 @@ PROSE := $(wildcard book/*.md book/*.bib book/_static/*) _config.yml _toc.yml $(
 
 # Pages that show added rows, pages that do not, and one page a row.
 WITH_ROWS := intro transitions screen localisation replay rows
-WITHOUT_ROWS := claims
+WITHOUT_ROWS := claims dictionary
 PAGES := $(WITH_ROWS:%=book/%.ipynb) $(WITHOUT_ROWS:%=book/%.ipynb) $(ROWS:%=book/rows/%.ipynb)
 
 .PHONY: book test row notebooks executed lock clean browser

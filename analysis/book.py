@@ -5,6 +5,7 @@ Notebooks call this module for everything a reader sees, so that pages look alik
 
 import base64
 import html
+from typing import NamedTuple
 import re
 import pandas as pd
 
@@ -79,6 +80,16 @@ def p_value(value):
     return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
 
 
+class Link(NamedTuple):
+    """Text of a cell that leads to another page of the book."""
+
+    text: str
+    page: str
+
+    def __str__(self):
+        return self.text
+
+
 class Shown:
     """A table or figure as one piece of HTML, with a plain text for where HTML is not shown."""
 
@@ -120,7 +131,7 @@ def show(table, *, name, caption, source=None):
     head = "".join(f'<th scope="col"{kind}>{html.escape(str(column))}</th>' for column, kind in zip(table, kinds))
     lines = []
     for first, *rest in table.itertuples(index=False, name=None):
-        cells = "".join(f"<td{kind}>{html.escape(str(value))}</td>" for value, kind in zip(rest, kinds[1:]))
+        cells = "".join(f"<td{kind}>{_cell(value)}</td>" for value, kind in zip(rest, kinds[1:]))
         lines.append(f'<tr><th scope="row"{kinds[0]}>{html.escape(str(first))}</th>{cells}</tr>')
     markup = (
         f'<figure class="ledger-table" id="table-{html.escape(name)}"><figcaption>{html.escape(caption)}</figcaption>\n'
@@ -128,6 +139,11 @@ def show(table, *, name, caption, source=None):
         f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + f"\n</tbody></table></div>\n{link}</figure>"
     )
     return Shown(markup, f"{caption}\n{table.to_string(index=False)}")
+
+
+def _cell(value):
+    text = html.escape(str(value))
+    return f'<a href="{html.escape(value.page)}">{text}</a>' if isinstance(value, Link) else text
 
 
 def _kind(values):
@@ -145,7 +161,7 @@ def _download(table, name):
     link = base64.b64encode(csv.encode()).decode()
     return (
         f'<p class="ledger-download"><a download="{html.escape(name)}.csv" href="data:text/csv;base64,{link}">'
-        f"Download this table (CSV, {len(table):,} rows)</a></p>"
+        f"Download the numbers (CSV, {len(table):,} {'line' if len(table) == 1 else 'lines'})</a></p>"
     ), len(table)
 
 
@@ -171,12 +187,13 @@ def search(table, *, name, caption, source=None):
     from itables.javascript import generate_init_offline_itables_html
 
     bundle = generate_init_offline_itables_html(options.dt_bundle)
+    plain = table.map(str)
     widget = to_html_datatable(
-        table, table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
+        plain, table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
         column_filters="header", lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
     )
     link, whole = _download(table if source is None else source, name)
-    return Shown(f'{bundle}<figure class="ledger-table"><figcaption>{html.escape(caption)}</figcaption>{widget}\n{link}</figure>', f"{caption}\n{whole:,} rows")
+    return Shown(f'{bundle}<figure class="ledger-table"><figcaption>{html.escape(caption)}</figcaption><div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">{widget}</div>\n{link}</figure>', f"{caption}\n{whole:,} rows")
 
 
 def say(**numbers):
@@ -197,6 +214,17 @@ def say(**numbers):
         glue(name, value if isinstance(value, str) else count(value), display=False)
 
 
+def column(*pieces):
+    """Show several tables or figures under each other.
+
+    Examples
+    --------
+    >>> column(note("one"), note("two"))._repr_html_().count("<p")
+    2
+    """
+    return Shown("\n".join(piece._repr_html_() for piece in pieces), "\n".join(map(repr, pieces)))
+
+
 def note(text):
     """Show a remark in small print.
 
@@ -214,22 +242,32 @@ def choices_note(*, tie, missing, interval):
     Examples
     --------
     >>> choices_note(tie="alphabetic", missing="initially_wrong", interval="wilson")
-    'Choices: ties alphabetic, missing majorities initially wrong, Wilson intervals (the paper’s own).'
+    "A tie goes to the alphabetically first answer; a round without any answer counts as wrong; 95% Wilson intervals (the paper's own choices)."
     """
     from analysis import stats
 
     choice("tie", tie, ledger.TIES)
     choice("missing", missing, ledger.MISSING)
     choice("interval", interval, stats.INTERVALS)
-    words = f"Choices: ties {tie}, missing majorities {missing.replace('_', ' ')}, {interval.capitalize()} intervals"
+    ties = {
+        "alphabetic": "A tie goes to the alphabetically first answer",
+        "undecided": "A tie elects no answer and counts as wrong",
+        "expected": "A tie earns each of its k answers 1/k credit",
+    }
+    silent = {
+        "initially_wrong": "a round without any answer counts as wrong",
+        "drop": "a debate whose first or last round has no answer is left out",
+        "undecided": "a round without any answer is neither right nor wrong",
+    }
+    words = f"{ties[tie]}; {silent[missing]}; 95% {interval.capitalize()} intervals"
     if (tie, missing, interval) == ("alphabetic", "initially_wrong", "wilson"):
-        return words + " (the paper’s own)."
+        return words + " (the paper's own choices)."
     kept = []
     if tie == "expected":
-        kept.append("alphabetic ties, since their release does not say which labels were tied")
+        kept.append("the alphabetic rule, since their release does not say which answers were tied")
     if missing != "initially_wrong":
-        kept.append("missing majorities as initially wrong, since their release does not tell them apart")
-    return words + "." + (f" The paper’s debates keep {' and '.join(kept)}." if kept else "")
+        kept.append("rounds without any answer as wrong, since their release does not tell them apart")
+    return words + "." + (f" The paper's debates keep {' and '.join(kept)}." if kept else "")
 
 
 def debates(*, tie, missing, added_rows=()):

@@ -29,8 +29,8 @@ CELL_SIGNS = {
     "preserved": "✓ → ✓", "collapse": "✓ → ✗", "correction": "✗ → ✓", "unrepaired": "✗ → ✗",
 }
 RATES = {
-    "c_cond": ("collapse", "init_correct", "Conditional collapse (% of initially correct debates)"),
-    "correction_rate": ("correction", "init_wrong", "Correction (% of initially wrong debates)"),
+    "c_cond": ("collapse", "init_correct", "Conditional collapse (% of debates right at first)"),
+    "correction_rate": ("correction", "init_wrong", "Correction (% of debates wrong at first)"),
 }
 _BAR = 0.66  # share of a line's height
 
@@ -70,8 +70,8 @@ def cells(summary):
     table = drawing.checked("cells", summary, ["row", "n", *CELL_COLORS, "init_correct", "init_wrong"])
     table = drawing.added_last(table)
     columns = [
-        (f"{cell} of\ninitially {side}", [drawing.k_of_n(k, n) for k, n in zip(table[cell], table[of])])
-        for cell, of, side in (("collapse", "init_correct", "correct"), ("correction", "init_wrong", "wrong"))
+        (f"{cell} of\n{side} at first", [drawing.k_of_n(k, n) for k, n in zip(table[cell], table[of])])
+        for cell, of, side in (("collapse", "init_correct", "right"), ("correction", "init_wrong", "wrong"))
     ]
     first = ("debates", [drawing.count(n) for n in table["n"]])
     fig, ax, y = drawing.lines(table, first, columns, per_line=0.34, legend=0.3)
@@ -122,7 +122,7 @@ def forest(summary, *, rate="c_cond"):
     """
     cell, of, title = RATES[choice("rate", rate, tuple(RATES))]
     table = drawing.checked("forest", summary, ["row", cell, of, rate, f"{rate}_low", f"{rate}_high"])
-    table = table.sort_values(rate, ascending=False, kind="stable", na_position="last", ignore_index=True)
+    table = table.sort_values(["added", rate], ascending=[True, False], kind="stable", na_position="last", ignore_index=True)
     point, low, high = (table[name].to_numpy(float) for name in (rate, f"{rate}_low", f"{rate}_high"))
     known = np.isfinite(low) & np.isfinite(high)
     intervals = [f"[{100 * a:.1f}, {100 * b:.1f}]" if ok else "–" for a, b, ok in zip(low, high, known)]
@@ -131,7 +131,7 @@ def forest(summary, *, rate="c_cond"):
         ("interval (%)", intervals),
     ]
     long = table["row"].str.len().max() > 27 - 10 * table["added"].any()
-    fig, ax, y = drawing.lines(table, None, columns, per_line=0.34 if long else 0.29, split=False)
+    fig, ax, y = drawing.lines(table, None, columns, per_line=0.34 if long else 0.29)
     color, ground = CELL_COLORS[cell], drawing.inks()[3]
     ax.hlines(y[known], low[known], high[known], color=color, linewidth=1.8)
     for added in (False, True):

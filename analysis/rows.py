@@ -469,7 +469,7 @@ def summary(chosen, *, tie="alphabetic", missing="initially_wrong", interval="wi
     Returns
     -------
     DataFrame
-        `ledger.summarize` with `family`, `model`, `synthetic` and `alpha_tot` (missing without probes).
+        `ledger.summarize` with `family`, `model`, `synthetic`, `endpoint_round` and `alpha_tot` (missing without probes).
 
     Examples
     --------
@@ -477,13 +477,13 @@ def summary(chosen, *, tie="alphabetic", missing="initially_wrong", interval="wi
     0
     """
     if not len(chosen):
-        return ledger.summarize(debates([]), interval=interval).assign(family="", model="", synthetic=False, alpha_tot=float("nan"))
-    told = describe(chosen).rename(columns={"id": "row"})[["row", "family", "model", "synthetic", "alpha_tot"]]
+        return ledger.summarize(debates([]), interval=interval).assign(family="", model="", synthetic=False, alpha_tot=float("nan"), endpoint_round=0)
+    told = describe(chosen).rename(columns={"id": "row", "n_rounds": "endpoint_round"})[["row", "family", "model", "synthetic", "alpha_tot", "endpoint_round"]]
     return ledger.summarize(debates(chosen, tie=tie, missing=missing), interval=interval).merge(told, on="row", how="left", validate="1:1")
 
 
 def beside(paper, added):
-    """Put added rows under the paper's, marked.
+    """Put added rows under the paper's, marked; made-up rows say so in their name.
 
     Parameters
     ----------
@@ -502,8 +502,30 @@ def beside(paper, added):
     """
     parts = [paper.assign(added=False)]
     if added is not None and len(added):
-        parts.append(added.assign(added=True).reindex(columns=parts[0].columns))
+        made_up = set(added["row"]) - set(real(added["row"]))
+        named = added["row"].map(lambda id: f"{id}, made up" if id in made_up else id)
+        parts.append(added.assign(added=True, row=named).reindex(columns=parts[0].columns))
     return pd.concat(parts, ignore_index=True)
+
+
+def real(chosen):
+    """Ids without those of made-up rows.
+
+    Parameters
+    ----------
+    chosen : iterable of str
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> real(["not-a-stored-row"])
+    ['not-a-stored-row']
+    """
+    stored = set(ids())
+    return [id for id in chosen if id not in stored or not card(id).synthetic]
 
 
 def coding(id):

@@ -36,7 +36,7 @@ def ties(interval="wilson"):
 
 
 def fits(debates):
-    """Pooled out-of-fold areas of the published fit, of the converged fit, and of initial correctness alone.
+    """Out-of-fold areas of the published and of the converged fit, over all debates and over right starts only.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def fits(debates):
     Returns
     -------
     DataFrame
-        `localize.auc_table` lines with `fit`; initial correctness alone has no folds.
+        `fit, over, view, n, n_pos, auc`; the last line is initial correctness alone, without any fit. Only a right start can
+        collapse, so areas over all debates reward a model for knowing who started right.
 
     References
     ----------
@@ -54,20 +55,22 @@ def fits(debates):
 
     Examples
     --------
-    >>> fits(data.debates())["fit"].unique().tolist()
-    ['published', 'converged', 'none: first majority right']
+    >>> found = fits(data.debates())
+    >>> found["over"].unique().tolist(), len(found)
+    (['all debates', 'right starts'], 13)
     """
-    parts = [localize.auc_table(debates, by=None, fit=fit).assign(fit=fit) for fit in localize.FITS]
-    fell = debates["cell"].eq("collapse")
-    alone = {
-        "row": localize.POOLED,
-        "view": "initial correctness alone",
-        "n": len(debates),
-        "n_pos": int(fell.sum()),
-        "auc": localize.auc(fell, debates["correct_0"].astype(float)),
-        "fit": "none: first majority right",
-    }
-    return pd.concat([*parts, pd.DataFrame([alone])], ignore_index=True)
+    fell, start = debates["cell"].eq("collapse"), debates["correct_0"].astype(float)
+    cohorts = {"all debates": start >= 0, "right starts": start == 1}
+    lines = []
+    for fit in localize.FITS:
+        for view in localize.VIEWS:
+            score = localize.oof_scores(debates, view=view, fit=fit)
+            lines += [
+                {"fit": fit, "over": over, "view": view, "n": int(chosen.sum()), "n_pos": int(fell[chosen].sum()), "auc": localize.auc(fell[chosen], score[chosen])}
+                for over, chosen in cohorts.items()
+            ]
+    alone = {"fit": "none", "over": "all debates", "view": "initial correctness alone", "n": len(debates), "n_pos": int(fell.sum()), "auc": localize.auc(fell, start)}
+    return pd.DataFrame([*lines, alone])
 
 
 def gates(paper, added):

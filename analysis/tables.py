@@ -3,9 +3,11 @@
 Each function takes a frame of `ledger`, `localize`, `replay` or `screen` and returns one of the same lines for display.
 """
 
+import re
+
 import pandas as pd
 
-from analysis.book import count, number, p_value, percent, rate
+from analysis.book import Link, count, number, p_value, percent, rate
 
 
 def _name(line):
@@ -28,20 +30,18 @@ def transitions(summary):
     Examples
     --------
     >>> from analysis import data, ledger
-    >>> transitions(ledger.summarize(data.debates()))["Collapses / initially right"].iloc[2]
+    >>> transitions(ledger.summarize(data.debates()))["Collapses / right at first"].iloc[2]
     '8.5% [6.9, 10.3] (86/1,016)'
     """
     lines = [
         {
             "Row": _name(s),
             "Debates": count(s.n),
+            "Collapses / right at first": rate(s.collapse, s.init_correct, s.c_cond_low, s.c_cond_high),
+            "Corrections / wrong at first": rate(s.correction, s.init_wrong, s.correction_rate_low, s.correction_rate_high),
+            "Accuracy": f"{percent(s.init_acc)} to {percent(s.final_acc)}",
             "Preserved": count(s.preserved),
-            "Collapse": count(s.collapse),
-            "Correction": count(s.correction),
             "Unrepaired": count(s.unrepaired),
-            "Collapses / initially right": rate(s.collapse, s.init_correct, s.c_cond_low, s.c_cond_high),
-            "Corrections / initially wrong": rate(s.correction, s.init_wrong, s.correction_rate_low, s.correction_rate_high),
-            "Accuracy, Round 0 to last": f"{percent(s.init_acc)} to {percent(s.final_acc)}",
         }
         for s in summary.itertuples()
     ]
@@ -73,8 +73,8 @@ def utility(utilities):
         "Corrections": utilities["correction"].map(count),
         "Collapses": utilities["collapse"].map(count),
         "Net": [number(v, 0) if v == round(v) else number(v, 1) for v in utilities["net"]],
-        "Points of accuracy (of n)": [f"{number(d, 2)} ({count(n)})" for d, n in zip(utilities["delta_pp"], utilities["n"])],
-        "Debate pays up to a ratio of": [number(v, 2) for v in utilities["break_even"]],
+        "Accuracy change, points": [f"{number(d, 1)} (of {count(n)} debates)" for d, n in zip(utilities["delta_pp"], utilities["n"])],
+        "Break-even: corrections per collapse": [number(v, 1) for v in utilities["break_even"]],
     })
 
 
@@ -94,17 +94,25 @@ def cohort(rows):
     --------
     >>> from analysis import data
     >>> cohort(data.model_rows()).shape
-    (14, 7)
+    (14, 9)
     """
     return pd.DataFrame({
         "Row": [_name(r) for r in rows.itertuples()],
         "Family": rows["family"],
         "Debates": rows["n"].map(count),
+        "Collapses / right at first": [rate(r.collapse, r.init_correct, r.c_cond_low, r.c_cond_high, 2) for r in rows.itertuples()],
+        "Corrections / wrong at first": [f"{percent(r.correction_rate)} ({count(r.correction)}/{count(r.init_wrong)})" for r in rows.itertuples()],
+        "Right at first": [f"{percent(r.init_acc)} ({count(r.init_correct)}/{count(r.n)})" for r in rows.itertuples()],
+        "Last round": rows["endpoint_round"].map(count),
         "Flip rate": rows["alpha_tot"].map(lambda v: number(v, 4)),
-        "Initially right": [f"{percent(r.init_acc)} ({count(r.init_correct)}/{count(r.n)})" for r in rows.itertuples()],
-        "Collapses / initially right": [rate(r.collapse, r.init_correct, r.c_cond_low, r.c_cond_high, 2) for r in rows.itertuples()],
-        "Corrections / initially wrong": [f"{percent(r.correction_rate)} ({count(r.correction)}/{count(r.init_wrong)})" for r in rows.itertuples()],
+        "Flip rate over": rows["alpha_definition"].map(lambda name: ALPHA_DEFINITIONS.get(name, "own probes")),
     })
+
+
+ALPHA_DEFINITIONS = {
+    "default_condition_two_arm_mean_valid_only": "default condition, readable replies",
+    "all_three_conditions_row_mean_of_8": "all three conditions, all replies",
+}
 
 
 def families(means):
@@ -205,6 +213,7 @@ def leave_one_row_out(tests):
 
 PREDICTORS = {
     "alpha_tot": "flip rate",
+    "alpha_default_condition": "flip rate, default condition in every row",
     "init_acc": "initial accuracy",
     "capability_pressure": "1 − initial accuracy",
     "final_acc": "final accuracy (after the debate)",
@@ -273,7 +282,7 @@ def onset(table):
     """
     rounds = [c for c in table if c.startswith("round_") and c.removeprefix("round_").isdigit()]
     return pd.DataFrame({
-        "Row": [_name(t) for t in table.itertuples()],
+        "Row": ["all six" if t.row == POOLED else _name(t) for t in table.itertuples()],
         "Debates": table["n"].map(count),
         "Collapses": table["collapse"].map(count),
         **{
@@ -285,6 +294,7 @@ def onset(table):
     })
 
 
+POOLED = "pooled"
 VIEWS = {"baseline": "Round 0 only", "r1": "with Round 1", "full": "with Rounds 1 to 3"}
 
 
@@ -303,17 +313,45 @@ def aucs(table):
     Examples
     --------
     >>> from analysis import data, localize
-    >>> aucs(localize.auc_table(data.debates(), by=None))["Pooled AUC"].tolist()
+    >>> aucs(localize.auc_table(data.debates(), by=None))["AUC, all folds together"].tolist()
     ['0.6691', '0.7685', '0.8459']
     """
     return pd.DataFrame({
-        "Row": table["row"],
+        "Row": table["row"].replace(POOLED, "all six"),
         "Features": table["view"].map(lambda view: VIEWS.get(view, view)),
         "Debates (collapses)": [f"{count(n)} ({count(k)})" for n, k in zip(table["n"], table["n_pos"])],
-        "Pooled AUC": table["auc"].map(lambda v: number(v, 4)),
+        "AUC, all folds together": table["auc"].map(lambda v: number(v, 4)),
         "Mean over folds": table["fold_mean"].map(lambda v: number(v, 4)),
         "SD over folds": table["fold_sd"].map(lambda v: number(v, 4)),
         "Folds with both outcomes": table["n_folds"].map(count),
+    })
+
+
+def fits(found):
+    """Areas under the curve of both fits, over all debates and over right starts.
+
+    Parameters
+    ----------
+    found : DataFrame
+        `sensitivity.fits`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data, sensitivity
+    >>> fits(sensitivity.fits(data.debates()))["All debates"].iloc[-1]
+    '0.760'
+    """
+    wide = found.pivot(index=["fit", "view"], columns="over", values="auc").reindex(found.set_index(["fit", "view"]).index.unique()).reset_index()
+    names = {"published": "published: 300 gradient steps", "converged": "the same model, to convergence", "none": "no fit"}
+    return pd.DataFrame({
+        "Fit": wide["fit"].map(names),
+        "Features": wide["view"].map(lambda view: VIEWS.get(view, view)),
+        "All debates": wide["all debates"].map(number),
+        "Right starts only": wide["right starts"].map(number),
     })
 
 
@@ -352,7 +390,7 @@ def replay(results, first="gate", heading="Gate"):
         "Prevented": [_of(k, n) for k, n in zip(results["prevented"], results["collapse"])],
         "Lost": [_of(k, n) for k, n in zip(results["lost"], results["correction"])],
         "Net": results["net"].map(lambda v: number(v, 0)),
-        "Points of accuracy": results["delta_pp"].map(lambda v: number(v, 2)),
+        "Accuracy change, points": results["delta_pp"].map(lambda v: number(v, 2)),
         "Break-even ratio": results["break_even"].map(lambda v: number(v, 2)),
     })
 
@@ -413,13 +451,13 @@ def replay_grid(results):
     return named.pivot(index="Row", columns="gate", values="cell").loc[named["Row"].unique(), list(GATES.values())].reset_index().rename_axis(columns=None)
 
 
-def replay_points(on_all, on_local, printed):
+def replay_points(on_local, printed):
     """Gates of all cohorts for the figure of prevented against lost.
 
     Parameters
     ----------
-    on_all, on_local, printed : DataFrame
-        Results indexed by gate: the six traced rows, the four local ones, the printed aggregates.
+    on_local, printed : DataFrame
+        Results indexed by gate: fixed gates on the open-weight rows, and the printed aggregates.
 
     Returns
     -------
@@ -430,10 +468,10 @@ def replay_points(on_all, on_local, printed):
     --------
     >>> from analysis import data, replay as signed
     >>> found = signed.replay_gates(data.debates())
-    >>> replay_points(found, found, found)["cohort"].nunique()
-    3
+    >>> replay_points(found, found)["cohort"].nunique()
+    2
     """
-    cohorts = [("six traced rows", on_all), ("four local models", on_local), ("printed in the paper", printed)]
+    cohorts = [("four open-weight rows", on_local), ("printed in the paper", printed)]
     parts = [frame.reset_index().assign(cohort=cohort)[["gate", "cohort", "n", "prevented", "lost"]] for cohort, frame in cohorts]
     out = pd.concat(parts, ignore_index=True)
     return out.assign(gate=out["gate"].map(lambda name: GATES.get(name, name)))
@@ -442,14 +480,14 @@ def replay_points(on_all, on_local, printed):
 HEADLINE = {
     "abs.collapses": "collapses in the public debates",
     "s1.onset.r1": "of these, beginning in Round 1",
+    "s1.fr.llama": "debate flip rate of Llama-3.1-8B",
     "abs.family_rho": "flip rate and conditional collapse over families, ρ",
     "abs.family_p": "its exact two-sided p",
-    "abs.initacc_rho": "the same for initial accuracy, ρ",
+    "abs.initacc_rho": "the same for 1 − initial accuracy, ρ",
     "abs.partial_rho": "flip rate given initial accuracy, partial ρ",
-    "s1.auc.r1": "area under the curve with Round 1 features",
+    "s1.auc.r1": "area under the curve with Round 1 features (published fit)",
     "abs.freeze.prevented": "collapses a probe-gated freeze prevents",
     "abs.freeze.lost": "corrections it loses",
-    "s1.freeze.net": "its net",
 }
 
 
@@ -472,9 +510,37 @@ def headline(verdicts):
     'holds'
     """
     chosen = verdicts.set_index("id").loc[list(HEADLINE)].reset_index()
-    out = claims(chosen)[["Printed", "Computed", "Verdict", "Computed in"]]
-    out.insert(0, "The paper says", chosen["id"].map(HEADLINE))
+    out = claims(chosen)[["Printed", "Computed", "Verdict", "Computed on"]]
+    out.insert(0, "The paper prints", chosen["id"].map(HEADLINE))
     return out
+
+
+PAGES = {
+    "transitions": "Collapses and corrections by model",
+    "screen": "Can a probe tell beforehand?",
+    "localisation": "When do collapses begin?",
+    "replay": "Would stopping early have helped?",
+    "claims": "Scoreboard",
+}
+WORDS = {
+    "alpha_tot": "flip rate", "alpha_adv": "flips away from right answers", "alpha_cor": "flips to right answers", "C_cond": "conditional collapse",
+    "LOMO": "leave-one-model-out", "OSS": "open-weight", "init-acc": "initial accuracy", "FR": "flip rate",
+}
+
+
+def _worded(text):
+    return re.sub("|".join(rf"\b{name}\b" for name in WORDS), lambda found: WORDS[found[0]], text) if isinstance(text, str) else ""
+
+
+def _computed(claim):
+    """Computed value at two digits beyond the printed ones, or the range that public counts leave."""
+    if pd.isna(claim.computed):
+        return "–"
+    printed = re.search(r"\.(\d+)", claim.printed)
+    digits = 0 if printed is None and claim.computed == round(claim.computed) else (len(printed[1]) if printed else 0) + 2
+    if claim.slack > 0:
+        return f"{number(claim.computed - claim.slack, digits)} to {number(claim.computed + claim.slack, digits)}"
+    return f"{claim.computed:,.{digits}f}".replace("-", "−")
 
 
 def claims(verdicts):
@@ -493,18 +559,109 @@ def claims(verdicts):
     --------
     >>> from analysis import claims as audit
     >>> claims(audit.verdicts()).columns.tolist()
-    ['Quantity', 'Scope', 'Printed', 'Computed', 'Verdict', 'Cause', 'Computed in', 'Where', 'Claim']
+    ['Quantity', 'Of', 'Printed', 'Computed', 'Verdict', 'Computed on', 'Printed in', 'Id']
     """
     return pd.DataFrame({
-        "Quantity": verdicts["quantity"],
-        "Scope": verdicts["scope"],
-        "Printed": verdicts["printed"],
-        "Computed": verdicts["computed"].map(lambda v: "–" if pd.isna(v) else f"{v:,.6g}".replace("-", "−")),
+        "Quantity": verdicts["quantity"].map(_worded),
+        "Of": verdicts["scope"].map(_worded),
+        "Printed": verdicts["printed"].str.replace("-", "−").str.replace("<=", "≤ ").str.replace(">=", "≥ "),
+        "Computed": [_computed(claim) for claim in verdicts.itertuples()],
         "Verdict": verdicts["verdict"],
-        "Cause": verdicts["cause"].fillna(""),
-        "Computed in": verdicts["notebook"].fillna(""),
-        "Where": verdicts["location"],
-        "Claim": verdicts["id"],
+        "Computed on": [Link(PAGES.get(stem, stem), f"{stem}.html") if isinstance(stem, str) and stem else "" for stem in verdicts["notebook"]],
+        "Printed in": verdicts["location"],
+        "Id": verdicts["id"],
+    })
+
+
+def differing(verdicts):
+    """Claims that differ, each with the size and the cause of the difference.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        `claims.verdicts`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import claims as audit
+    >>> differing(audit.verdicts()).columns.tolist()
+    ['Quantity', 'Printed', 'Computed', 'Difference', 'Cause', 'Of', 'Printed in']
+    """
+    chosen = verdicts[verdicts["verdict"] == "differs"].sort_values("cause", kind="stable")
+    shown = claims(chosen)
+    return pd.DataFrame({
+        "Quantity": shown["Quantity"],
+        "Printed": shown["Printed"],
+        "Computed": shown["Computed"],
+        "Difference": [f"{d:+.3g}".replace("-", "−") for d in chosen["difference"]],
+        "Cause": chosen["cause"].fillna("").map(_worded),
+        "Of": shown["Of"],
+        "Printed in": shown["Printed in"],
+    })
+
+
+def tally(verdicts):
+    """Claims by verdict, arithmetic from other printed numbers told apart from what data decide.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        `claims.verdicts`.
+
+    Returns
+    -------
+    dict of str to int
+        One count a verdict, and `computed`, `from_data`, `by_arithmetic` (both of `holds`).
+
+    Examples
+    --------
+    >>> from analysis import claims as audit
+    >>> found = tally(audit.verdicts())
+    >>> found["from_data"] + found["by_arithmetic"] == found["holds"]
+    True
+    """
+    from analysis import claims as audit
+
+    counts = {name: int((verdicts["verdict"] == name).sum()) for name in audit.VERDICTS}
+    arithmetic = audit.registry().set_index("id")["rebuild"].reindex(verdicts["id"]).eq("arithmetic").to_numpy()
+    by_arithmetic = int((arithmetic & verdicts["verdict"].eq("holds").to_numpy()).sum())
+    return counts | {
+        "printed": len(verdicts),
+        "computed": counts["holds"] + counts["differs"],
+        "by_arithmetic": by_arithmetic,
+        "from_data": counts["holds"] - by_arithmetic,
+    }
+
+
+def dictionary(lines):
+    """Columns of one table of data/, in words.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        Lines of `data.dictionary`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> dictionary(data.dictionary().query("table == 'probe_cells'"))["Column"].iloc[0]
+    'model'
+    """
+    limits = [f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else "" for low, high in zip(lines["min"], lines["max"])]
+    return pd.DataFrame({
+        "Column": lines["column"],
+        "Meaning": lines["meaning"],
+        "Unit": lines["unit"],
+        "Values": [allowed.replace("|", ", ") or limit for allowed, limit in zip(lines["allowed"], limits)],
+        "Type": lines["dtype"] + lines["nullable"].map({"yes": ", may be missing", "no": ""}),
     })
 
 
@@ -587,5 +744,5 @@ def in_words(lines, rate="c_cond"):
     >>> in_words(pd.DataFrame({"row": ["m"], "c_cond": [0.0846]}))
     'conditional collapse m 8.5%'
     """
-    names = {"c_cond": "conditional collapse", "share_1": "share beginning in Round 1"}
+    names = {"c_cond": "conditional collapse", "correction_rate": "correction rate", "alpha_tot": "flip rate", "share_1": "share beginning in Round 1"}
     return f"{names[rate]} " + ", ".join(f"{_name(line)} {percent(value)}" for line, value in zip(lines.itertuples(), lines[rate]))

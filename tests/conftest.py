@@ -64,7 +64,7 @@ def copy_project():
 def run():
     """Function that runs a command in a copy of the project, on that copy's package and data."""
 
-    def run(project, *command, timeout=420):
+    def run(project, *command, timeout=600):
         env = {name: value for name, value in os.environ.items() if name not in _OF_MAKE and name != "DEBATE_LEDGER_DATA"}
         env["PYTHONPATH"] = str(project)
         process = subprocess.Popen(

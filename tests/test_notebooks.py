@@ -24,7 +24,9 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 # Digits that a reader sees and nobody computed: names of the protocol's parts and settings that are no results.
 TYPED = {
     r"Rounds? \d( to \d| and \d)?": "a round's name",
-    r"95% (?=interval)": "the level of the intervals",
+    r"95% (?=[\w\s-]*interval)": "the level of the intervals",
+    r"\(1 − (?=[a-z])": "a complement, in words",
+    r"\br = 1\b": "equal weights",
     r"300 steps": "setting of the published fit",
     r"2/720": "arithmetic: an order and its reverse, of the orders of six",
 }
@@ -220,7 +222,7 @@ def test_no_number_is_typed_in_captions_and_texts_for_readers(path):
 
 
 def test_the_check_of_prose_bites():
-    assert typed_digits("Of {glue:text}`n_1` debates 253 collapse in Round 1, with 95% intervals.") == ["253"]
+    assert typed_digits("Of {glue:text}`n_1` debates 253 collapse in Round 1, with 95% Wilson intervals, and 95% hold.") == ["253", "95%"]
     assert typed_digits("`r1_n` of `253` and {doc}`row-2`") == ["`253`"]
     assert typed_digits("p = 0.0123, 8.5% of 1,016; 62/5040") == ["0.0123,", "8.5%", "1,016;", "62/5040"]
 
