@@ -1,6 +1,6 @@
 # make book    build the book (and everything it needs), print where to open it
 # make test    run every check: tests, doctests, notebooks against their stored outputs, the pages in a browser
-# make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...]
+# make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...] [SYNTHETIC=1]
 # make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
 # make lock    compile requirements.in into requirements.txt (needs uv)
 # make clean   remove what was built, keep the environment
@@ -25,17 +25,20 @@ endif
 TIE ?= alphabetic
 MISSING ?= initially_wrong
 INTERVAL ?= wilson
+$(foreach choice,TIE:alphabetic.undecided.expected MISSING:initially_wrong.drop.undecided INTERVAL:wilson.jeffreys,\
+	$(if $(filter $($(firstword $(subst :, ,$(choice)))),$(subst ., ,$(lastword $(subst :, ,$(choice))))),,\
+	$(error $(firstword $(subst :, ,$(choice)))=$($(firstword $(subst :, ,$(choice)))): expected one of $(subst ., ,$(lastword $(subst :, ,$(choice)))))))
 CHOICES := --tie $(TIE) --missing $(MISSING) --interval $(INTERVAL)
 
 PACKAGE := $(wildcard analysis/*.py)
 DATA := $(wildcard data/*.csv data/claims/*.csv)
 ROWS := $(patsubst data/rows/%/row.json,%,$(wildcard data/rows/*/row.json))
 ROW_FILES := $(wildcard data/rows/*/*)
-PROSE := $(wildcard book/*.md book/*.bib book/_static/*) _config.yml _toc.yml $(wildcard data/*.md data/dictionary.csv)
+PROSE := $(wildcard book/*.md book/*.bib book/_static/* book/_ext/*.py) _config.yml _toc.yml $(wildcard data/*.md data/dictionary.csv)
 
 # Pages that show added rows, pages that do not, and one page a row.
 WITH_ROWS := intro transitions screen localisation replay rows
-WITHOUT_ROWS := claims dictionary
+WITHOUT_ROWS := claims dictionary probe transfer parser pilot
 PAGES := $(WITH_ROWS:%=book/%.ipynb) $(WITHOUT_ROWS:%=book/%.ipynb) $(ROWS:%=book/rows/%.ipynb)
 
 .PHONY: book test row notebooks executed lock clean browser
@@ -48,19 +51,20 @@ book: .venv/installed build/choices build/rows
 
 executed: $(PAGES)
 
-$(WITHOUT_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA)
+$(WITHOUT_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA) .venv/installed
 	@$(RUN) book execute $< $@
 
-$(WITH_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA) $(ROW_FILES) build/choices build/rows
+$(WITH_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA) $(ROW_FILES) build/choices build/rows .venv/installed
 	@$(RUN) book execute $< $@ $(CHOICES) --added-rows "$(ROWS)"
 
-book/rows/%.ipynb: notebooks/row.ipynb data/rows/%/row.json $(PACKAGE) $(DATA) build/choices
+book/rows/%.ipynb: notebooks/row.ipynb data/rows/%/row.json $(PACKAGE) $(DATA) build/choices .venv/installed
 	@$(RUN) book execute $< $@ $(CHOICES) --row $*
 
+# --all: every page lists the added rows at its side, so that one row more or less changes them all.
 # A failed build must not leave pages whose warnings were already shown: the next run would not see them again.
 $(SITE)/.built: $(PAGES) $(PROSE) build/rows
 	@$(RUN) book prune --keep "$(ROWS)"
-	@$(BIN)/jupyter-book build book --config $(CURDIR)/_config.yml --toc $(CURDIR)/_toc.yml --path-output . -W --keep-going -q \
+	@$(BIN)/jupyter-book build book --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . --all -W --keep-going -q \
 		|| { rm -rf _build; echo "The book was not built: the messages above are errors." >&2; exit 1; }
 	@touch $@
 
@@ -93,15 +97,17 @@ row: export ROW_ID = $(value ID)
 row: export ROW_MODEL = $(value MODEL)
 row: export ROW_FAMILY = $(value FAMILY)
 row: export ROW_PROBES = $(value PROBES)
+row: export ROW_POLICY = $(value POLICY)
+row: export ROW_LABELS = $(value LABELS)
 row: .venv/installed
 	@test -n "$$ROW_FILE" && test -n "$$ROW_ID" && test -n "$$ROW_MODEL" && test -n "$$ROW_FAMILY" \
 		|| { echo 'make row needs PATH=, ID=, MODEL= and FAMILY=; make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine' >&2; exit 2; }
 	@$(RUN) row add "$$ROW_FILE" --id "$$ROW_ID" --model "$$ROW_MODEL" --family "$$ROW_FAMILY" \
-		$(if $(POLICY),--policy '$(POLICY)') $(if $(LABELS),--labels '$(LABELS)') $(if $(PROBES),--probes "$$ROW_PROBES")
+		$(if $(POLICY),--policy "$$ROW_POLICY") $(if $(LABELS),--labels "$$ROW_LABELS") $(if $(PROBES),--probes "$$ROW_PROBES") $(if $(SYNTHETIC),--synthetic)
 	@$(MAKE) --no-print-directory book PATH=
 
 notebooks: .venv/installed
-	@$(RUN) book refresh $(wildcard notebooks/*.ipynb)
+	@$(RUN) book refresh $(filter-out %.failed.ipynb,$(wildcard notebooks/*.ipynb))
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-emit-index-url --no-header \

@@ -69,6 +69,13 @@ CUES = (
      "heading and letter on separate lines"),
     ("answer", 1, rf"(?<![A-Za-z])(?<!agent )(?<!agents )(?<!peer ){_NOUN}{_LINK}",
      "'the correct answer is', 'my pick:', 'verdict ='"),
+    ("answer", 1, rf"(?<![A-Za-z]){_NOUN}{_LINK}not (?:option |choice )?\(?[A-Z]\)?,? but (?:rather )?"
+     r"(?=(?:option |choice )?\(?[A-Z]\)?(?:[.,;!\n]|$))",
+     "'the answer is not A but B'"),
+    ("taken_back", 1,
+     r"(?:(?<=\W[A-Z])|(?<=\W[A-Z]\)))(?: ?(?:\.{2,3}|\u2026)|[.,;]| ?[\u2013\u2014-]{1,2}) ?"
+     r"(?:(?:no|wait|sorry|oops|I mean)(?:[,:.!]| ?\.{3}| ?\u2026)? ){1,3}(?=\(?[A-Z]\)?[.!]?(?:\n|$))",
+     "'the answer is B... no, D.'"),
     ("choose", 1, rf"(?<![A-Za-z]){_VERB}\s",
      "'I choose', 'I lean towards', 'ich wähle'"),
     ("german", 1, r"\b(?:antwort|lösung)(?: (?:ist|lautet|wäre|bleibt))?(?: also| somit| daher)? ?:? ?",
@@ -160,6 +167,10 @@ _REPORT = re.compile(
     r"answer|vote|suggest|propose|report|believe|conclude|box|label|identif|favou?r|insist|prefer)\w{0,4}\b|"
     r":)"
     r"(?!.*\b(?:I|my|we|our|so|thus|hence|therefore)\b)", re.I | re.S)
+# "Agent 1's answer: (A)": restated, so that it counts only where the reply names no answer of its own
+_RESTATED = re.compile(
+    r"\W{0,4}(?:the )?(?:agent|peer|expert|student|colleague|solution)s?"
+    r"(?: #?(?:\d{1,2}|[A-Z])(?:['\u2019]s)?|['\u2019]s?) (?:\w+ ){0,2}", re.I)
 _REVISED = re.compile(
     r"\b(?:wait|actually|correction|corrected|hmm|no,|however|oops|on reflection|my mistake|made a mistake|"
     r"scratch that|let me re|re-?(?:check|read|consider|examin)|upon closer|instead|turns out|misread|"
@@ -242,7 +253,8 @@ def _listed_before(text, letter):
 
 
 def _standing(text, at):
-    """How a commitment stands in its sentence: 0 as said, 1 under a condition, None not the writer's."""
+    """How a commitment stands in its sentence: 0 as said, 1 under a condition or restated, None not
+    the writer's."""
     sentence = text[max(0, at - 250):at]
     ends = [end.end() for end in _SENTENCE_END.finditer(sentence)]
     before = sentence[ends[-1]:] if ends else sentence
@@ -250,7 +262,7 @@ def _standing(text, at):
         return None
     if before.strip() and before[-1] in "'\"":
         return None
-    return 1 if _CONDITION.search(before) else 0
+    return 1 if _CONDITION.search(before) or _RESTATED.fullmatch(before) else 0
 
 
 def _denied(text, begin, end):

@@ -427,13 +427,14 @@ def schema():
                                "agent": name, "answer": answer, "gold": name})
 
 
-def validate(answers, *, labels=None):
+def validate(answers, labels=None):
     """Check an answers frame before it is counted, and complete its grid of cells.
 
     Parameters
     ----------
     answers : DataFrame
-        Long answers, of one row or several.
+        Long answers, of one row or several. Names, answers and golds may be strings, integers or categories,
+        rounds and replicates any whole numbers; without a column `replicate` all are replicate 0.
     labels : str or sequence of str, optional
         The items' labels. If left out, a label is any single letter A-Z. An item whose gold is no label but a
         number in canonical form takes numbers as answers.
@@ -466,7 +467,10 @@ def validate(answers, *, labels=None):
     Traceback (most recent call last):
     analysis.errors.DataError: row 'm', question 'q', replicate 0, round 1, agent 'a': field 'agent': ...
     """
+    if "replicate" not in answers:
+        answers = answers.assign(replicate=np.int64(0))
     _check_columns(answers)
+    answers = _of_kind(answers)
     _check_schema(answers)
     _check_cells(answers, labels)
     place = _place(answers)
@@ -500,6 +504,30 @@ def _check_columns(answers):
     if answers["gold"].isna().all():
         raise DataError(f"{source}: column 'gold' is missing or empty; "
                         "expected the right answer of each question")
+
+
+def _of_kind(answers):
+    """Turn ids into strings and counts into int64, whatever type they came in; no value changes."""
+    made = {}
+    for name in COLUMNS:
+        values = answers[name]
+        if name not in ("replicate", "round"):
+            found = exact_ids(values)
+        elif values.dtype == "int64":
+            found = values
+        elif pd.api.types.is_integer_dtype(values.dtype) and not values.hasnans:
+            found = values.astype("int64")
+        else:
+            texts = exact_ids(values)
+            bad = ~texts.str.fullmatch(r"[+-]?[0-9]{1,18}").fillna(False).to_numpy(dtype=bool)
+            if bad.any():
+                line = answers.iloc[int(np.argmax(bad))]
+                value = "missing" if pd.isna(texts.iloc[int(np.argmax(bad))]) else _show(line[name])
+                raise DataError(f"{_where(answers, line)}: field {name!r}: {value}; expected a whole number")
+            found = texts.astype("int64")
+        if found is not values:
+            made[name] = found
+    return answers.assign(**made) if made else answers
 
 
 def _check_schema(answers):

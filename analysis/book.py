@@ -5,6 +5,7 @@ Notebooks call this module for everything a reader sees, so that pages look alik
 
 import base64
 import html
+import re
 from typing import NamedTuple
 import re
 import pandas as pd
@@ -78,6 +79,9 @@ def p_value(value):
     if pd.isna(value):
         return "–"
     return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
+
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])")
 
 
 class Link(NamedTuple):
@@ -157,7 +161,9 @@ def _kind(values):
 
 def _download(table, name):
     """Link that holds the table as CSV (so that it works from any server and from none), and its length."""
-    csv = table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    # A cell that begins like a formula would be run by a spreadsheet.
+    safe = table.map(lambda value: f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value)
+    csv = safe.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     link = base64.b64encode(csv.encode()).decode()
     return (
         f'<p class="ledger-download"><a download="{html.escape(name)}.csv" href="data:text/csv;base64,{link}">'
@@ -190,7 +196,8 @@ def search(table, *, name, caption, source=None):
     plain = table.map(str)
     widget = to_html_datatable(
         plain, table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
-        column_filters="header", lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
+        column_filters="footer", columnDefs=[{"targets": i, "ariaTitle": str(column)} for i, column in enumerate(table)],
+        lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
     )
     link, whole = _download(table if source is None else source, name)
     return Shown(f'{bundle}<figure class="ledger-table"><figcaption>{html.escape(caption)}</figcaption><div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">{widget}</div>\n{link}</figure>', f"{caption}\n{whole:,} rows")

@@ -7,7 +7,9 @@ import pandas as pd
 
 from analysis.errors import choice
 
-NOTEBOOKS = ("transitions", "screen", "localisation", "replay", "claims")
+NOTEBOOKS = (
+    "transitions", "screen", "probe", "localisation", "replay", "transfer", "parser", "pilot", "claims",
+)
 
 # How claim ids name the models: id part -> row of the debates, of sealed_rows, of probe_cells.
 TRACED = {

@@ -138,45 +138,6 @@ def _fisher(a, b):
     return sps.fisher_exact(table).pvalue
 
 
-def measurement_error(model_rows, *, draws=20_000, seed=20260427):
-    """Rank association of latent flip rates and collapse rates, drawn around their estimates.
-
-    Parameters
-    ----------
-    model_rows : DataFrame
-        The realised cohort; the order of rows matters for seeded draws.
-    draws, seed : int
-        Number of draws; seed of numpy's default generator.
-
-    Returns
-    -------
-    dict of str to float
-
-    References
-    ----------
-    Sections 4.3 and C.6 (R1): a normal draw of every flip rate, clipped to 0..1, then a Jeffreys beta draw
-    of every conditional collapse, in each round.
-
-    Examples
-    --------
-    >>> bool(0.7 < measurement_error(data.model_rows(), draws=50)["s4.3.eiv_median"] < 0.9)
-    True
-    """
-    rng = np.random.default_rng(seed)
-    center, noise = model_rows["alpha_tot"].to_numpy(), model_rows["sd_alpha"].to_numpy()
-    a = model_rows["collapse"].to_numpy() + 0.5
-    b = (model_rows["init_correct"] - model_rows["collapse"]).to_numpy() + 0.5
-    drawn = [(center + rng.normal(0, noise), rng.beta(a, b)) for _ in range(draws)]
-    latent = np.clip([alpha for alpha, _ in drawn], 0, 1), np.array([rate for _, rate in drawn])
-    x, y = (sps.zscore(sps.rankdata(values, axis=1), axis=1) for values in latent)
-    rho = (x * y).mean(axis=1)
-    low, high = np.quantile(rho, [0.025, 0.975])
-    return {
-        "s4.3.eiv_median": np.median(rho), "c6.eiv14_lo": low, "c6.eiv14_hi": high,
-        "c6.eiv14_pr": (rho > 0).mean(),
-    }
-
-
 def held_out_families(model_rows):
     """Collapse of each family predicted by a line through the other families.
 

@@ -55,8 +55,10 @@ def code_answers(texts, labels="ABCDEFGHIJ", policy="reference"):
     texts : sequence, Series or pyarrow array of str
         One reply each; None, NaN and NA are missing replies. The index of a Series is kept.
     labels : str or sequence of str
-        The valid option letters (A-Z, any case), or one such string per text. The reference chain looks for
-        A-J only, whatever else is listed, save for a line that is nothing but a label.
+        The valid option letters (A-Z, any case) of all texts: "ABCD" or a list, tuple or set of single
+        letters. Or one such string per text: a Series, an array, or a list that holds longer strings. The
+        reference chain looks for A-J only, whatever else is listed, save for a line that is nothing but a
+        label.
     policy : {"reference", "strict", "anchored"}
         ``reference``: the paper's chain (`CHAIN`). ``strict``: no last-letter step, the last valid "Final
         Answer" tag wins, blanks allowed inside the decoration of a letter line. ``anchored``: the final
@@ -145,14 +147,14 @@ def is_revision(before, after):
 
     Parameters
     ----------
-    before, after : sequence or Series of str
-        Labels, position by position; missing where none could be coded.
+    before, after : str, sequence or Series of str
+        Labels, position by position, or one label each; missing or blank where none could be coded.
 
     Returns
     -------
-    Series or ndarray of bool
+    Series or ndarray of bool, or bool
         True where both are present and differ: a missing reply counts as no revision. A Series if `before`
-        is one.
+        is one; a bool if both are single labels.
 
     Raises
     ------
@@ -167,12 +169,17 @@ def is_revision(before, after):
     --------
     >>> is_revision(["A", "A", "A", None], ["B", "A", None, "C"])
     array([ True, False, False, False])
+    >>> is_revision("A", "B"), is_revision("A", "")
+    (True, False)
     """
-    left = pd.array(np.asarray(before, dtype=object), dtype="str")
-    right = pd.array(np.asarray(after, dtype=object), dtype="str")
+    left, right = (pd.Series(np.atleast_1d(np.asarray(given, dtype=object)), dtype="str")
+                   for given in (before, after))
     if len(left) != len(right):
         raise ValueError(f"before and after: expected the same length, got {len(left)} and {len(right)}")
-    result = np.asarray((left != right) & ~left.isna() & ~right.isna(), dtype=bool)
+    given = (left.fillna("").str.strip() != "") & (right.fillna("").str.strip() != "")
+    result = np.asarray(given & (left != right), dtype=bool)
+    if pd.api.types.is_scalar(before) and pd.api.types.is_scalar(after):
+        return bool(result[0])
     return pd.Series(result, index=before.index) if isinstance(before, pd.Series) else result
 
 
@@ -214,6 +221,10 @@ def _label_masks(labels, n):
             raise ValueError(f"labels={text!r}: expected the letters of the options, such as 'ABCD'")
         return sum(1 << _ALPHABET.index(letter) for letter in set(text.upper()))
 
+    single = isinstance(labels, (list, tuple, set, frozenset)) and len(labels) > 0
+    if single and all(isinstance(label, str) and len(label) == 1 for label in labels):
+        # Never one per text, even if there are as many: an item with a single option is no item.
+        labels = "".join(sorted(labels))
     if isinstance(labels, str):
         return np.full(n, mask(labels), dtype=np.int64)
     labels = list(labels)

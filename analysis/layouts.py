@@ -254,7 +254,7 @@ def debate_records(frame, path, layout, row, on_duplicate, odd):
     """
     frame = renamed(frame)
     if "question" not in frame:
-        raise DataError(f"{path}: columns missing: question_id; found: {', '.join(frame)}")
+        raise DataError(f"{path}: columns missing: question_id; found: {files.listed(frame)}")
     frame["row"] = row_names(frame, path, row)
     frame["question"] = ids(frame["question"], path, "question_id")
     frame["replicate"] = _replicates(frame, path, on_duplicate)
@@ -325,8 +325,8 @@ def _unpack_a(record):
         if not isinstance(trace, dict):
             raise _Odd(f"field 'round_traces': {str(trace)[:60]!r}; expected round, answers, majority")
         number = _vote(trace.get("round", place)) or ""
-        if not number.isdigit() or int(number) in rounds:
-            raise _Odd(f"field 'round_traces': round {number or 'missing'!r}; "
+        if not re.fullmatch("[0-9]{1,9}", number) or int(number) in rounds:
+            raise _Odd(f"field 'round_traces': round {number[:60] or 'missing'!r}; "
                        "expected whole numbers from 1, each once")
         rounds[int(number)] = _list(trace, "answers")
     final = _list(record, "final_answers")
@@ -378,6 +378,9 @@ def _states(states, number):
     cells = []
     for place, state in enumerate(states):
         agent = _vote(state.get("agent_id"))
+        told = state.get("round_num")
+        if isinstance(told, (list, dict, np.ndarray)):
+            raise _Odd(f"round {number}, field 'round_num': {str(told)[:60]!r}; expected a whole number")
         extra = {name: value for name, value in state.items()
                  if name not in ("agent_id", "answer", "reasoning", "round_num")}
         cell = extra | {"round": number, "agent": str(place) if agent is None else agent,
@@ -437,12 +440,18 @@ def features(frame, path, row):
     needed = ("question", "gold", "collapsed", "corrected", "init_correct")
     lacking = [name for name in needed if name not in frame]
     if lacking:
-        raise DataError(f"{path}: columns missing: {', '.join(lacking)}; found: {', '.join(frame)}")
-    rounds = [re.fullmatch(r"r(\d+)_majority_correct", name) for name in frame]
-    endpoint = max((int(found[1]) for found in rounds if found), default=0)
+        raise DataError(f"{path}: columns missing: {', '.join(lacking)}; found: {files.listed(frame)}")
+    told = {found[1]: name for name in frame if (found := re.fullmatch("r([0-9]+)_majority_correct", name))}
+    told.pop("0", None)
+    endpoint = len(told)  # never a number read from a name: that may be of any size
+    beyond = sorted(told.keys() - set(map(str, range(1, endpoint + 1))))
+    if beyond:
+        lost = next(number for number in range(1, endpoint + 1) if str(number) not in told)
+        raise DataError(f"{path}, field {files.shown(told[beyond[0]])}: no r{lost}_majority_correct; "
+                        "expected one such column for each round from 1 on, without gaps")
     if not endpoint and "final_correct" not in frame:
         raise DataError(f"{path}: columns missing: r1_majority_correct or final_correct; "
-                        f"found: {', '.join(frame)}")
+                        f"found: {files.listed(frame)}")
     debates = pd.DataFrame({"row": row_names(frame, path, row),
                             "question": ids(frame["question"], path, "question")})
     debates["replicate"] = debates.groupby(["row", "question"], sort=False).cumcount()

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis import stats
 from analysis.errors import DataError, choice
+from analysis.records import exact_ids
 
 TIES = ("alphabetic", "undecided", "expected")
 MISSING = ("initially_wrong", "drop", "undecided")
@@ -65,6 +66,28 @@ def _grid(part):
     return grid, labels, rounds, lines, (debate, first)
 
 
+def _checked(answers, labels):
+    """Answers with every column that counting needs; labels as text, a blank one being none."""
+    if answers.empty:
+        raise DataError("no answers: expected at least one debate")
+    lacking = [name for name in ("question", "round", "agent", *labels) if name not in answers]
+    if lacking:
+        raise DataError(f"columns missing: {', '.join(lacking)}; found {', '.join(map(str, answers.columns))}")
+    out = answers.assign(**{name: 0 if name == "replicate" else "row" for name in ("row", "replicate") if name not in answers})
+    for name in ("row", "question", "agent", "round", "replicate"):
+        if out[name].isna().any():
+            at = int(np.flatnonzero(out[name].isna())[0])
+            raise DataError(f"line {at + 1} of the answers, field {name!r}: missing; expected a value on every line")
+    for name in labels:
+        kinds = out[name].cat.categories if isinstance(out[name].dtype, pd.CategoricalDtype) else out[name]
+        if not pd.api.types.is_string_dtype(kinds) or kinds.dtype == object:
+            out[name] = exact_ids(out[name])
+        blank = out[name].isin(["", " "])
+        if blank.any():
+            out[name] = out[name].where(~blank)
+    return out
+
+
 def _steps(rounds):
     """Round numbers that occur, ascending, and each line's place among them (np.unique would sort every line)."""
     code, found = pd.factorize(rounds)
@@ -105,7 +128,7 @@ def _take(labels, codes):
     return pd.Series(np.append(labels, np.nan)[codes], dtype="str")
 
 
-def majority(answers, *, tie="alphabetic", rule="plurality", denominator="valid"):
+def majority(answers, tie="alphabetic", rule="plurality", denominator="valid"):
     """Elect one label per debate and round.
 
     Parameters
@@ -146,7 +169,7 @@ def majority(answers, *, tie="alphabetic", rule="plurality", denominator="valid"
     choice("rule", rule, ("plurality", "strict"))
     choice("denominator", denominator, ("valid", "all"))
     parts = []
-    for _, part in answers.groupby("row", sort=False, observed=True):
+    for _, part in _checked(answers, ("answer",)).groupby("row", sort=False, observed=True):
         grid, labels, rounds, lines, _ = _grid(part)
         top, leader, n_tied, n_valid, _ = _vote(grid)
         elected = _decide(top, leader, n_tied, n_valid, grid.shape[2], tie=tie, rule=rule, denominator=denominator)
@@ -164,7 +187,7 @@ def majority(answers, *, tie="alphabetic", rule="plurality", denominator="valid"
 # --- debates ---------------------------------------------------------------------------------------------------------
 
 
-def debates(answers, *, tie="alphabetic", missing="initially_wrong", endpoint=None):
+def debates(answers, tie="alphabetic", missing="initially_wrong", endpoint=None):
     """Reduce answers to one line a debate.
 
     Parameters
@@ -213,8 +236,7 @@ def debates(answers, *, tie="alphabetic", missing="initially_wrong", endpoint=No
     choice("missing", missing, MISSING)
     if "answer" not in answers:
         return _recode(answers, tie, missing, endpoint)
-    if answers.empty:
-        raise DataError("no answers: expected at least one debate")
+    answers = _checked(answers, ("answer", "gold"))
     done = [_debates_of_row(part, tie, missing, endpoint) for _, part in answers.groupby("row", sort=False, observed=True)]
     out = _concat(done)
     out["cell"] = pd.Categorical(out["cell"], categories=CELLS)
@@ -474,8 +496,8 @@ def onset(debates, by="row"):
     ----------
     debates : DataFrame
         As `debates` returns them.
-    by : str, optional
-        Column that names a line; None pools everything.
+    by : str or list of str, optional
+        Columns that name a line; None pools everything.
 
     Returns
     -------
@@ -492,13 +514,15 @@ def onset(debates, by="row"):
     >>> onset(seen).to_dict("records")
     [{'row': 'm', 'collapse': 2, 'round_1': 1, 'round_2': 1}]
     """
-    last = int(debates["endpoint"].max())
+    last = int(debates["endpoint"].max()) if len(debates) else 0
     fell = (debates["cell"] == "collapse").to_numpy()
     when = debates["onset"].to_numpy(dtype=float, na_value=np.nan)
     counts = pd.DataFrame({"collapse": fell.astype(int), **{f"round_{r}": (fell & (when == r)).astype(int) for r in range(1, last + 1)}})
     if by is None:
         return counts.sum().to_frame().T
-    return counts.groupby(debates[by].reset_index(drop=True), sort=False, observed=True).sum().reset_index()
+    names = [by] if isinstance(by, str) else list(by)
+    keys = [debates[name].reset_index(drop=True) for name in names]
+    return counts.groupby(keys, sort=False, observed=True).sum().reset_index()
 
 
 def _concat(parts):

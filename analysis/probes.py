@@ -114,7 +114,7 @@ def _typed(frame):
 
 
 def _wrong(where, field, value, expected):
-    return DataError(f"{where}, field {field!r}: {value!r}; expected {expected}")
+    return DataError(f"{where}, field {field!r}: {files.shown(value, 200)}; expected {expected}")
 
 
 def _label(value, where, field):
@@ -176,8 +176,9 @@ def _probes(record, head, where):
         if strength is not None and strength not in STRENGTHS:
             raise _wrong(at, "strength", strength, f"one of {', '.join(STRENGTHS)}")
         value = probe.get("strength_value")
-        if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
-            raise _wrong(at, "strength_value", value, "a number")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and 0 <= value <= 1):  # NaN is not between them either
+            raise _wrong(at, "strength_value", value, "a number from 0 to 1")
         revised = _flag(probe.get("revised"), at, "revised")
         if "post_answer" not in probe and revised is None:
             raise DataError(f"{at}: neither 'post_answer' nor 'revised' is there; expected one of them")
@@ -246,8 +247,8 @@ def flip_rate(probes, *, by="row", unparsed="no_revision", conditions="default",
     Returns
     -------
     DataFrame
-        `by`, `k` revisions, `n` probes, `alpha` (fraction) with `alpha_low` and `alpha_high`, and
-        `n_unparsed` among the n.
+        `by`, `k` revisions, `n` probes, `rate` (fraction: the paper's alpha) with its interval `low` and
+        `high`, and `n_unparsed` among the n.
 
     Raises
     ------

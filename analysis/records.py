@@ -5,10 +5,11 @@ line a record. The container is recognised by its content, never by its name. No
 words such as "NA" or "null" stay words, ids stay exact, and what cannot be read is reported as damage with
 its file and line.
 
-Two limits keep memory bounded whatever a file holds. A line may be `MAX_LINE` bytes long: the longest honest
+Limits keep memory bounded whatever a file holds. A line may be `MAX_LINE` bytes long: the longest honest
 record is a few megabytes of text, and a line of a hundred is a broken writer, so it is refused while it is
 being read. A JSON document (an array or a chat file, which has no lines to go by) may be `MAX_DOCUMENT`
-bytes.
+bytes, a CSV table or a gzipped Parquet file, unzipped, `MAX_TABLE` bytes. After `MAX_DAMAGE` damaged lines
+the rest of a file is not worth reading.
 """
 
 import csv
@@ -30,12 +31,13 @@ from analysis.errors import DataError
 BLOCK = 4 * 2**20
 MAX_LINE = 64 * 2**20
 MAX_DOCUMENT = 256 * 2**20
+MAX_TABLE = 2 * 2**30
+MAX_DAMAGE = 10_000
 BATCH = 50_000  # records turned into columns at a time: dictionaries take ten times the memory of columns
 
 _BOM = b"\xef\xbb\xbf"
 # question text -> [[[message, ...], ...], gold]: three brackets deep, where a debate record has two at most
 _CHAT = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*\[\s*\[', re.DOTALL)
-_decode = json.JSONDecoder().raw_decode
 
 
 def container(path):
@@ -279,6 +281,11 @@ def _jsonl(path, damage):
 
     faults = []
     for first, chunk in _chunks(path, faults):
+        if len(damage) > MAX_DAMAGE:
+            raise DataError(f"{damage[0]} (and {len(damage) - 1} more up to line {first - 1}); "
+                            f"expected at most {MAX_DAMAGE} damaged lines")
+        if chunk.isspace():
+            continue
         texts = _text_lines(path, first, chunk, damage)
         # A lone surrogate may come as an escape only, and no frame or file can hold it.
         scrub = b"\\ud" in chunk or b"\\uD" in chunk
@@ -290,11 +297,17 @@ def _jsonl(path, damage):
                 except RecursionError:
                     damage.append(f"{path}, line {number}: nested too deeply")
                     break
+                except _Twice as error:
+                    damage.append(f"{path}, line {number}: {error}; expected distinct keys")
+                    break
                 except ValueError as error:
                     damage.append(f"{path}, line {number}: no complete JSON object ({error}): {_short(text)}")
                     break
                 if not isinstance(record, dict):
                     damage.append(f"{path}, line {number}: {_short(text)} is not a JSON object")
+                    break
+                if not record:
+                    damage.append(f"{path}, line {number}: a record without fields; expected at least one")
                     break
                 found.append(_scrub(record) if scrub else record)
                 lines.append(number)
@@ -321,16 +334,10 @@ def _text_lines(path, first, chunk, damage):
 
 
 def _document(path, kind, damage):
-    parts, total = [], 0
-    for block in _blocks(path, damage):
-        total += len(block)
-        if total > MAX_DOCUMENT:
-            raise DataError(f"{path}: a JSON document of more than {MAX_DOCUMENT >> 20} MiB; "
-                            "expected a smaller one, or JSON-lines, which have no limit")
-        parts.append(block)
+    data = _whole(path, _blocks(path, damage), "a JSON document", MAX_DOCUMENT)
     if damage:  # half a document is no document: there is no intact part to keep
         raise DataError(damage[0])
-    data = b"".join(parts).removeprefix(_BOM)
+    data = data.removeprefix(_BOM)
     try:
         found = json.loads(data.decode(), object_pairs_hook=_distinct)
     except RecursionError:
@@ -354,19 +361,40 @@ def _document(path, kind, damage):
     return _joined([frame_of(found, range(1, len(found) + 1))] if found else [])
 
 
+def _whole(path, blocks, what, limit):
+    """Join blocks, unless they grow beyond the limit."""
+    parts, total = [], 0
+    for block in blocks:
+        total += len(block)
+        if total > limit:
+            raise DataError(f"{path}: {what} of more than {limit >> 20} MiB; "
+                            "expected a smaller one, or JSON-lines, which have no limit")
+        parts.append(block)
+    return b"".join(parts)
+
+
+class _Twice(ValueError):
+    """An object that names a key twice."""
+
+
 def _distinct(pairs):
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{_short(twice)} occurs twice in one object")
+        raise _Twice(f"key {_short(twice)} occurs twice in one object")
     return found
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_distinct).raw_decode
 
 
 def _parquet(path, damage):
     with open(path, "rb") as raw:
         zipped = raw.read(2) == b"\x1f\x8b"
-    source = io.BytesIO(b"".join(_blocks(path, damage))) if zipped else path
+    source = path
+    if zipped:
+        source = io.BytesIO(_whole(path, _blocks(path, damage), "a gzipped Parquet file", MAX_TABLE))
     if damage:
         raise DataError(damage[0])
     try:
@@ -382,7 +410,7 @@ def _parquet(path, damage):
 
 
 def _csv(path, damage):
-    data = b"".join(chunk for _, chunk in _chunks(path, damage))
+    data = _whole(path, (chunk for _, chunk in _chunks(path, damage)), "a CSV table", MAX_TABLE)
     if damage:  # the line at the cut may look whole
         data = data[: data.rfind(b"\n") + 1]
     try:
@@ -396,7 +424,11 @@ def _csv(path, damage):
     skipped, data = data.count(b"\n", 0, begun), data[begun:]
     header = data[: data.find(b"\n")] if b"\n" in data else data
     separator = max(",;\t", key=lambda mark: header.count(mark.encode()))
-    names = [name.strip() for name in next(csv.reader([header.decode()], delimiter=separator))]
+    try:
+        names = [name.strip() for name in next(csv.reader([header.decode()], delimiter=separator))]
+    except csv.Error as error:  # a bare carriage return ends no line here
+        raise DataError(f"{path}, line {skipped + 1}: no readable header ({error}); expected column names in "
+                        "a line that ends in LF or CR LF") from None
     _check_names(path, names)
     if data.count(b'"') % 2:
         data = _without_open_quote(path, data, separator, skipped, damage)
@@ -518,6 +550,31 @@ def _scrub(value):
     if isinstance(value, dict):
         return {_scrub(name): _scrub(item) for name, item in value.items()}
     return value
+
+
+def shown(value, width=40):
+    """Show any value on one line, cut to a width.
+
+    Examples
+    --------
+    >>> shown("a\\nb"), shown("x" * 50, 12)
+    ("'a\\\\nb'", "'xxxxxxxx...")
+    """
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def listed(names):
+    """Show the first dozen of the column names of a file, which may be anything.
+
+    Examples
+    --------
+    >>> listed(["question", "agent"])
+    "'question', 'agent'"
+    """
+    names = list(names)
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(map(shown, names[:12])) + more
 
 
 def _short(text, width=60):

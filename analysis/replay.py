@@ -75,7 +75,7 @@ def _fired(fires, debates):
 # --- replay -------------------------------------------------------------------------------------------------
 
 
-def replay(debates, fires, *, w_collapse=1.0, w_correction=1.0, by=None):
+def replay(debates, fires, w_collapse=1.0, w_correction=1.0, by=None):
     """Score a freeze gate on saved debates.
 
     Parameters

@@ -18,6 +18,7 @@ import pydantic
 from analysis import data, ledger, probes as probe_records, traces
 from analysis.errors import DataError
 
+DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(1, 10))}  # names that Windows keeps
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Columns that are kept: what is counted, and nothing that could hold a text.
 OPEN_ANSWERS = re.compile(r"row|question|replicate|round|agent|answer|gold|rule")
@@ -178,15 +179,17 @@ def _check_names(id, model, family, labels):
     if not ID.fullmatch(id):
         raise DataError(f"id {id!r}: expected 1 to 64 letters, digits, '.', '-' or '_', the first a letter or digit")
     cohort = data.table("model_rows")
-    if id.lower() in {"paper", *cohort["row"].str.lower()}:
-        raise DataError(f"id {id!r}: is a name of the paper's; expected one of your own")
+    if id.lower() in {"paper", "pooled", *cohort["row"].str.lower()}:
+        raise DataError(f"id {id!r}: is a name of the paper's or of its tables; expected one of your own")
+    if id.endswith(".") or id.split(".")[0].lower() in DEVICES:
+        raise DataError(f"id {id!r}: cannot be a folder everywhere; expected another name")
     # Not every file system tells capitals apart.
     taken = [path.name for path in folder().glob("*") if path.name.lower() == id.lower()]
     if taken:
         raise DataError(f"id {id!r}: already taken; expected a new one, or remove it first: row remove {taken[0]}")
     for field, value in [("model", model), ("family", family)]:
-        if not value.strip() or value != value.strip() or not value.isprintable():
-            raise DataError(f"{field} {value!r}: expected a printable name, without blanks at its ends")
+        if not value.strip() or value != value.strip() or not value.isprintable() or value[0] in "=+-@":
+            raise DataError(f"{field} {value!r}: expected a printable name, without blanks at its ends, not beginning with = + - or @")
     # Another spelling would stand as a family of its own in the family analyses.
     meant = [name for name in cohort["family"].unique() if name.lower() == family.lower() and name != family]
     if meant:
@@ -239,6 +242,10 @@ def _open(frame, columns):
     frame = frame[[c for c in frame if columns.fullmatch(c)]].copy()
     names = {q: q if NAME.fullmatch(q) else "q" + hashlib.sha256(q.encode()).hexdigest()[:10] for q in frame["question"].unique()}
     frame["question"] = frame["question"].map(names).astype("str")
+    if "agent" in frame:
+        # An agent's name may be a sentence: what is no name becomes its number.
+        called = sorted(frame["agent"].unique())
+        frame["agent"] = frame["agent"].map({a: a if NAME.fullmatch(a) else f"agent-{i + 1}" for i, a in enumerate(called)}).astype("str")
     return frame
 
 

@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 
+from analysis import stats
 from analysis.book import Link, count, number, p_value, percent, rate
 
 
@@ -520,6 +521,10 @@ PAGES = {
     "screen": "Can a probe tell beforehand?",
     "localisation": "When do collapses begin?",
     "replay": "Would stopping early have helped?",
+    "probe": "How steady is the probe?",
+    "transfer": "Beyond the cohort",
+    "parser": "What the answer parser decides",
+    "pilot": "A registered pilot",
     "claims": "Scoreboard",
 }
 WORDS = {
@@ -635,6 +640,145 @@ def tally(verdicts):
         "by_arithmetic": by_arithmetic,
         "from_data": counts["holds"] - by_arithmetic,
     }
+
+
+def computed_here(verdicts, page):
+    """Claims whose numbers are computed for one page.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        `claims.verdicts`.
+    page : str
+        Stem of the page.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import claims as audit
+    >>> "Computed on" in computed_here(audit.verdicts(), "pilot")
+    False
+    """
+    return claims(verdicts[verdicts["notebook"] == page]).drop(columns=["Computed on"])
+
+
+def counted(ledgers, names):
+    """Transition ledgers of which only counts are public, with Wilson intervals.
+
+    Parameters
+    ----------
+    ledgers : DataFrame
+        `n, init_correct, collapse, correction`, optionally `init_wrong` (all others unless given).
+    names : dict of str to str
+        Columns that name a line, and their headings.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> counted(data.table("holdouts"), {"row": "Row"})["Collapses / right at first"].iloc[0]
+    '0.6% [0.1, 3.3] (1/166)'
+    """
+    wrong = ledgers["init_wrong"] if "init_wrong" in ledgers else ledgers["n"] - ledgers["init_correct"]
+    fell, rose = stats.proportion(ledgers["collapse"], ledgers["init_correct"]), stats.proportion(ledgers["correction"], wrong)
+    return pd.DataFrame({
+        **{heading: ledgers[name].astype(str).str.replace("_", " ") for name, heading in names.items()},
+        "Debates": ledgers["n"].map(count),
+        "Collapses / right at first": [rate(*line) for line in fell[["k", "n", "low", "high"]].itertuples(index=False)],
+        "Corrections / wrong at first": [rate(*line) for line in rose[["k", "n", "low", "high"]].itertuples(index=False)],
+        "Net": [number(c - d, 0) for c, d in zip(ledgers["correction"], ledgers["collapse"])],
+    })
+
+
+def pilot(lines):
+    """The pilot's trend and floor, one line a model.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        `claims_pilot.ladder`.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import claims_pilot, data
+    >>> pilot(claims_pilot.ladder(data.table("pilot_refusals"), data.table("pilot_pairs"))).shape
+    (3, 5)
+    """
+    return pd.DataFrame({
+        "Model": lines["row"],
+        "Rung and refusal rate, ρ": lines["rho"].map(number),
+        "Exact p (one-sided)": lines["p_exact"].map(p_value),
+        "Last minus first rung, points": lines["floor"].map(lambda v: number(100 * v, 0)),
+        "Exact McNemar p (refused at one end only)": [f"{p_value(p)} ({top} to {bottom})" for p, top, bottom in zip(lines["p_mcnemar"], lines["only_top"], lines["only_bottom"])],
+    })
+
+
+def parser_audit(counts):
+    """How many debates a stricter parser labels and how many cells it moves.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        The table parser_audit.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> parser_audit(data.table("parser_audit")).shape[1]
+    5
+    """
+    return pd.DataFrame({
+        "Traces": counts["lane"],
+        "Parser": counts["parser"].map({"no_fallback": "no last-letter step", "final_tag_only": "final tag only"}),
+        "Debates labelled": [_share(k, n) for k, n in zip(counts["strict_labelled"], counts["n"])],
+        "Cells moved": [_share(k, n) for k, n in zip(counts["cell_changed"], counts["strict_labelled"])],
+        "Votes decided by the tie rule": [_share(k, n) for k, n in zip(counts["tied_reductions"], counts["reductions"])],
+    })
+
+
+def _share(k, n):
+    return f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–"
+
+
+def strongest(probes):
+    """Flip rates with and without the strongest probe.
+
+    Parameters
+    ----------
+    probes : DataFrame
+        The table strongest_probe.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> strongest(data.table("strongest_probe")).columns.tolist()
+    ['Model', 'Probes', 'Flip rate', 'Right answers given up', 'Wrong answers changed']
+    """
+    return pd.DataFrame({
+        "Model": probes["row"],
+        "Probes": probes["probe_set"].map({"all": "all", "no_strongest": "without the strongest"}),
+        "Flip rate": [_share(k, n) for k, n in zip(probes["n_flip"], probes["n_probes"])],
+        "Right answers given up": [_share(k, n) for k, n in zip(probes["n_flip_right"], probes["n_init_right_probes"])],
+        "Wrong answers changed": [_share(k, n) for k, n in zip(probes["n_flip_wrong"], probes["n_init_wrong_probes"])],
+    })
 
 
 def dictionary(lines):

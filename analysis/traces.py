@@ -203,7 +203,7 @@ def _layout(path, frame, kind):
     if sum(any(alias in names for alias in aliases) for aliases in layouts.ALIASES.values()) >= 2:
         return "long"
     sought = "; ".join(f"{name}: {what}" for name, what in SOUGHT.items())
-    raise DataError(f"{path}: no known layout. Found {', '.join(sorted(names)[:12])}. Looked for {sought}")
+    raise DataError(f"{path}: no known layout. Found {files.listed(sorted(names))}. Looked for {sought}")
 
 
 # --- long ---------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _long(frame, path, row, policy, labels, on_duplicate):
     lacking = [name for name in ("question", "agent") if name not in frame]
     lacking += ["answer (or text)"] if not {"answer", "text"} & set(frame) else []
     if lacking:
-        raise DataError(f"{path}: columns missing: {', '.join(lacking)}; found: {', '.join(frame)}")
+        raise DataError(f"{path}: columns missing: {', '.join(lacking)}; found: {files.listed(frame)}")
     found = {"row": layouts.row_names(frame, path, row)}
     for name in ("question", "agent"):
         found[name] = layouts.ids(frame[name], path, name)
@@ -308,7 +308,10 @@ def _coded(tidy, numeric, policy, labels, unfinished):
     answer = tidy["answer"].astype(object)
     rule = tidy["rule"].astype(object) if "rule" in tidy else pd.Series(None, tidy.index, dtype=object)
     if (mask := wanted & ~number).any():
-        found = coder.code_answers(text[mask].tolist(), labels=labels, policy=policy)
+        if any(len(str(label)) > 1 for label in labels):
+            raise ValueError(f"labels={labels!r}: expected single letters, the only labels sought in texts")
+        letters = "".join(map(str, labels))
+        found = coder.code_answers(text[mask].tolist(), labels=letters, policy=policy)
         answer[mask], rule[mask] = found["label"].to_numpy(dtype=object), found["rule"].to_numpy(dtype=object)
     if (mask := wanted & number).any():
         found = coder.code_numbers(text[mask].tolist())

@@ -16,7 +16,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from analysis import association, book as showing, data, ledger, rows, tables, traces
+from analysis import association, book as showing, data, ledger, tables, traces
 
 ADDED = "tried-in-a-test"
 SHIPPED = "example-synthetic"
@@ -112,7 +112,7 @@ def test_pages_tell_nothing_of_the_machine(built):
 
 def test_only_the_added_row_is_marked_as_added(project):
     shown = table(project, "transitions", "transitions")
-    assert [row for row in shown.iloc[:, 0] if "(added)" in row] == [f"{SHIPPED} (added)"]
+    assert [row.startswith(SHIPPED) for row in shown.iloc[:, 0] if "(added)" in row] == [True]
     assert len(shown) == 7
 
 
@@ -244,7 +244,8 @@ def test_every_page_lists_the_added_row_at_its_side(project, with_row, page):
                                         ("replay", "replay-by-row"), ("replay", "replay-gates-by-row")])
 def test_an_added_row_is_marked_in_the_tables(project, with_row, page, name):
     shown = table(project, page, name).iloc[:, 0]
-    assert [row for row in shown if "(added)" in row] == [f"{SHIPPED} (added)", f"{ADDED} (added)"]
+    first, second = [row for row in shown if "(added)" in row]
+    assert first.startswith(SHIPPED) and second == f"{ADDED} (added)"
     assert set(data.debates()["row"]) <= set(shown)
 
 

@@ -156,6 +156,15 @@ def test_labels_for_each_text():
     assert coded.label.fillna("-").tolist() == ["E", "-", "E"]
 
 
+def test_a_list_of_single_letters_is_one_set_however_many_texts_there_are():
+    texts = ["Final Answer: B", "Final Answer: A", "Final Answer: D", "Final Answer: E"]
+    for policy in coder.POLICIES:
+        for labels in (list("ABCD"), tuple("DCBA"), set("abcd")):
+            assert code_answers(texts, labels, policy).equals(code_answers(texts, "ABCD", policy))
+    for each in (pd.Series(list("ABCE")), np.array(list("ABCE"))):
+        assert code_answers(texts, each).label.fillna("-").tolist() == ["-", "-", "-", "E"]
+
+
 @pytest.mark.parametrize("call, error, message", [
     (lambda: code_answers(["A"], policy="strikt"), ValueError, "expected one of reference, strict, anchored"),
     (lambda: code_answers("A"), TypeError, "single string"),
@@ -176,6 +185,30 @@ def test_is_revision():
     revised = is_revision(before, ["B", "A", "C", None, None])
     assert revised.tolist() == [True, False, False, False, False]
     assert revised.index.tolist() == list("vwxyz") and revised.dtype == bool
+    assert is_revision(["A", "", " "], ["", "B", "B"]).tolist() == [False, False, False]
+    pairs = [("A", "B"), ("A", "A"), ("A", ""), (None, "B"), (" ", "B"), ("A", pd.NA), (np.nan, None)]
+    assert [is_revision(*pair) for pair in pairs] == [True] + [False] * 6
+    with pytest.raises(ValueError, match="same length, got 1 and 2"):
+        is_revision("A", ["A", "B"])
+
+
+@pytest.mark.parametrize("text, label", [
+    ("The answer is B... no, D.", "D"),
+    ("The answer is (B) \u2014 wait, no, (D).", "D"),
+    ("I choose A. Sorry, C.", "C"),
+    ("The answer is B. No other option fits.", "B"),
+    ("The answer is B. No, A is wrong.", "B"),
+    ("Options: A. No, B. Yes. The statement is false, so the answer is A.", "A"),
+    ("The answer is A. Options: A. No, B. Yes, C. Never", "A"),
+    ("The correct answer is not A but D.", "D"),
+    ("The best choice is not (A), but (C), because it is larger.", "C"),
+    ("The answer is C. The set is not A but B.", "C"),
+    ("My updated answer: (B)\nAgent 1's answer: (A)", "B"),
+    ("My updated answer: (B)\n\nAgent 1's answer: (A)\nAgent 2's final answer: (C)", "B"),
+    ("I initially said A. I agree with Agent 2's answer: (B)", "B"),
+])
+def test_taken_back_denied_and_restated_answers(text, label):
+    assert code_answers([text], "ABCD", "anchored").label[0] == label
 
 
 # ---------------------------------------------------------------- anchored: our own cases, one test each

@@ -1,7 +1,6 @@
 """The built pages in a real browser, without a network: whole, readable in both themes and at phone width, and what can be pressed works."""
 
 import html
-import io
 import os
 import re
 import shutil
@@ -116,7 +115,7 @@ CUT_OFF = """
   if (!box.width || !box.height || !element.checkVisibility() || element.closest('mjx-assistive-mml')) return false;
   if (box.right <= innerWidth + 1 && box.left >= -1) return false;
   for (let e = element.parentElement; e && e !== document.body; e = e.parentElement)
-    if (['auto', 'scroll'].includes(getComputedStyle(e).overflowX)) return e.getBoundingClientRect().right > innerWidth + 1;
+    if (['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.getBoundingClientRect().right <= innerWidth + 1) return false;
   return true;
 }).map(element => `${element.tagName}.${element.className}: ${element.textContent.trim().slice(0, 40)}`)
 """
@@ -250,7 +249,7 @@ def test_every_download_parses_with_the_stated_number_of_rows(paths, window):
             with page.expect_download() as caught:
                 links.nth(i).click()
             got = caught.value
-            assert re.fullmatch(r"[a-z0-9-]+\.csv", got.suggested_filename)
+            assert re.fullmatch(r"[a-z0-9_-]+\.csv", got.suggested_filename)
             frame = pd.read_csv(got.path())
             assert (len(frame), frame.columns.duplicated().any()) == (stated, False), f"{path.name}: {got.suggested_filename}"
             assert len(frame.columns) >= 2
@@ -344,7 +343,7 @@ def test_scoreboard_filters_by_verdict(scoreboard):
 
 def test_scoreboards_sorting_buttons_have_names(scoreboard):
     names = scoreboard.locator("#search-claims thead [role=button]").evaluate_all("all => all.map(b => b.getAttribute('aria-label') || b.textContent)")
-    assert len(names) == 9
+    assert len(names) == scoreboard.locator("#search-claims thead th").count() > 5
     assert [name for name in names if not re.match(r"[A-Z]\w+", name)] == []
 
 
@@ -377,14 +376,13 @@ def test_search_field_leads_to_the_results(site, window):
 def test_tab_reaches_every_region_that_scrolls(site, window, name):
     page = window(viewport=PHONE).open(site / f"{name}.html")
     wanted = page.locator("article *").evaluate_all("""
-        all => all.filter(e => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1)
+        all => all.filter(e => e.checkVisibility() && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1)
                   .map((e, i) => e.dataset.frame = String(i))""")
     assert wanted, "nothing scrolls at phone width: the test would be empty"
     reached = set()
     for _ in range(250):
         page.keyboard.press("Tab")
-        at = page.evaluate("document.activeElement.closest('[data-frame]')?.dataset.frame")
-        reached |= {at} - {None}
+        reached |= set(page.evaluate("() => { const at = []; for (let e = document.activeElement; e; e = e.parentElement) at.push(e.dataset.frame ?? ''); return at; }"))
         if set(wanted) <= reached:
             break
     assert set(wanted) <= reached

@@ -424,6 +424,65 @@ def test_odd_paths_have_clear_errors(tmp_path):
         traces.read(write(tmp_path, "x.parquet", b"PAR1 and then nothing"))
 
 
+def test_column_names_are_shown_on_one_line_and_cut(tmp_path):
+    path = write(tmp_path, "x.csv", "a\x1b[2J," + "w" * 5000 + ",b\n1,2,3\n")
+    with pytest.raises(DataError) as error:
+        traces.read(path)
+    message = str(error.value)
+    assert message.isprintable() and r"'a\x1b[2j', 'b', '" + "w" * 36 + "...." in message
+    with pytest.raises(DataError, match=r"columns missing: question, agent; found: 'a\\x1b\[2J', 'w{36}\.\.\., "):
+        traces.read(write(tmp_path, "x.csv", "a\x1b[2J," + "w" * 5000 + ",answer\n1,2,3\n"), format="long")
+
+
+@pytest.mark.parametrize("text, line", [
+    ("q,agent,answer\r1,a,B\r", 1), ("\nq,agent\r,answer\n1,a,B\n", 2),
+])
+def test_bare_carriage_returns_in_the_header_are_named(tmp_path, text, line):
+    with pytest.raises(DataError, match=rf"x\.csv, line {line}: no readable header .*LF or CR LF"):
+        traces.read(write(tmp_path, "x.csv", text))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet.gz"])
+def test_tables_beyond_the_limit_are_refused_while_they_are_read(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(records, "MAX_TABLE", 8 * 2**20)
+    taken = []
+    blocks = records._blocks
+    monkeypatch.setattr(records, "_blocks", lambda *given: (taken.append(b) or b for b in blocks(*given)))
+    data = b"q,agent,answer\n" + b"1,a,B\n" * 2**23
+    if "parquet" in name:
+        data = b"PAR1" + data
+    path = write(tmp_path, name, gzip.compress(data, 1) if name.endswith(".gz") else data)
+    with pytest.raises(DataError, match=r"of more than 8 MiB; expected a smaller one, or JSON-lines"):
+        traces.read(path)
+    assert sum(map(len, taken)) < 20 * 2**20 < len(data)
+
+
+def test_records_without_fields_are_damage_and_floods_of_them_are_refused(tmp_path, monkeypatch):
+    good = jsonl(long_lines())
+    path = write(tmp_path, "x.jsonl", good + "{}\n")
+    with pytest.raises(DataError, match=r"x\.jsonl, line 9: a record without fields"):
+        traces.read(path)
+    assert len(traces.read(path, on_damage="drop")) == 8
+    monkeypatch.setattr(records, "BLOCK", 2**12)
+    flood = write(tmp_path, "y.jsonl", good + "{}\n" * 50_000)
+    with pytest.raises(DataError, match=r"y\.jsonl, line 9: .*expected at most 10000 damaged lines"):
+        traces.read(flood, on_damage="drop")
+    blank = traces.read(write(tmp_path, "z.jsonl", good + "\n" * 50_000 + good.splitlines()[0]),
+                        on_duplicate="last")
+    assert len(blank) == 8
+
+
+def test_a_key_given_twice_in_a_record_is_damage(tmp_path):
+    text = jsonl(long_lines()) + '{"question": "q3", "round": 0, "agent": "a", "answer": "A", "answer": "B"}\n'
+    path = write(tmp_path, "x.jsonl", text)
+    with pytest.raises(DataError, match=r"x\.jsonl, line 9: key 'answer' occurs twice in one object"):
+        traces.read(path)
+    assert len(traces.read(path, on_damage="drop")) == 8
+    nested = write(tmp_path, "y.jsonl", '{"q": "1", "more": {"a": 1, "a": 2}}\n')
+    with pytest.raises(DataError, match=r"y\.jsonl, line 1: key 'a' occurs twice"):
+        traces.read(nested)
+
+
 @pytest.mark.parametrize("option, value", [
     ("format", "wide"), ("policy", "lenient"), ("on_duplicate", "first"), ("on_damage", "ignore"),
 ])
@@ -513,6 +572,30 @@ def test_agents_are_ordered_as_numbers(tmp_path):
     record = record_b(initial_states=many, round_traces=[many], final_states=None)
     found = traces.read(write(tmp_path, "x.jsonl", jsonl([record])))
     assert found["agent"].tolist()[:3] == ["agent_1", "agent_2", "agent_10"]
+
+
+@pytest.mark.parametrize("told", [[1], {"a": 1}])
+def test_layout_b_round_number_that_is_no_number(tmp_path, told):
+    record = record_b()
+    record["final_states"] = [state | {"round_num": told} for state in record["round_traces"][-1]]
+    with pytest.raises(DataError, match=r"x\.jsonl, line 1, .*field 'round_num': .*expected a whole number"):
+        traces.read(write(tmp_path, "x.jsonl", jsonl([record])))
+
+
+def test_layout_a_round_that_only_looks_like_a_number(tmp_path):
+    for told in ("\u00b2", "1" * 5000):
+        record = record_a()
+        record["round_traces"][0]["round"] = told
+        with pytest.raises(DataError, match=r"line 1, .*field 'round_traces': round .*whole numbers from 1"):
+            traces.read(write(tmp_path, "x.jsonl", jsonl([record])))
+
+
+def test_labels_in_a_list_are_one_set_for_all_texts(tmp_path):
+    lines = long_lines(questions=("q1",), text="The answer is B.")
+    path = write(tmp_path, "x.jsonl", jsonl([line | {"answer": None} for line in lines]))
+    assert traces.read(path, labels=list("ABCD"))["answer"].tolist() == ["B"] * 4
+    with pytest.raises(ValueError, match="expected single letters"):
+        traces.read(path, labels=["B", "YES"])
 
 
 def test_layout_b_text_is_coded(tmp_path):
@@ -647,6 +730,17 @@ def test_feature_matrix_faults(tmp_path, old, new, hope):
     path = write(tmp_path, "x.csv", MATRIX.replace(old, new, 1))
     with pytest.raises(DataError, match=hope):
         traces.read(path, format="features")
+
+
+def test_feature_matrix_takes_the_rounds_that_occur(tmp_path):
+    line = {"model": "m", "question_id": "q", "correct_label": "A", "collapsed": 1, "corrected": 0,
+            "init_correct": 1, "r1_majority_correct": 0}
+    for name in ("r3_majority_correct", "r99999999_majority_correct", f"r{'9' * 5000}_majority_correct",
+                 "r01_majority_correct"):
+        with pytest.raises(DataError, match=r"field 'r.*: no r2_majority_correct; expected .* without gaps"):
+            traces.read(write(tmp_path, "x.jsonl", jsonl([line | {name: 0}])))
+    odd = traces.read(write(tmp_path, "x.jsonl", jsonl([line | {"r\u0662_majority_correct": 7}])))
+    assert "correct_1" in odd and odd["r\u0662_majority_correct"].tolist() == [7]
 
 
 def test_released_feature_matrix(shared):
@@ -834,9 +928,11 @@ def test_rows_have_grids_of_their_own():
      r"question 'q2'.*field 'gold': missing; expected a value"),
     (lambda f: f.assign(gold="12"), r"field 'answer': 'A'; expected a number in canonical form"),
     (lambda f: f.assign(round=f["round"] - 1), r"field 'round': -1; expected a whole number, 0 or more"),
-    (lambda f: f.assign(round=f["round"].astype(float)),
-     r"field 'round': type float64; expected whole numbers"),
-    (lambda f: f.assign(answer=1), r"field 'answer': type int64; expected strings"),
+    (lambda f: f.assign(round=f["round"] / 2),
+     r"question 'q1', replicate 0, round 0.5, agent 'a': field 'round': 0.5; expected a whole number"),
+    (lambda f: f.assign(round=f["round"].astype("Int64").where(f.index != 3)),
+     r"agent 'b': field 'round': missing; expected a whole number"),
+    (lambda f: f.assign(answer=1), r"field 'answer': '1'; expected one of A, B, C, D"),
     (lambda f: f.assign(round=f["round"] + 1), r"question 'q1'.*field 'round': this debate has no round 0"),
     (lambda f: f.assign(round=f["round"] * 2),
      r"row 'm': field 'round': no line has round 1; expected rounds 0 to 2"),
@@ -854,6 +950,21 @@ def test_rows_have_grids_of_their_own():
 def test_validate_refuses(change, hope):
     with pytest.raises(DataError, match=hope):
         traces.validate(change(frame()), labels="ABCD")
+
+
+def test_validate_takes_frames_of_any_exact_type():
+    wanted = traces.validate(frame(), "ABCD")
+    assert list(wanted) == COLUMNS
+    kinds = [{"answer": "category", "gold": object, "round": "int32"}, {"round": float, "replicate": "Int8"},
+             {"round": "str", "agent": "category", "question": object}]
+    for kind in kinds:
+        pd.testing.assert_frame_equal(traces.validate(frame().astype(kind), "ABCD"), wanted)
+    found = traces.validate(frame().drop(columns="replicate"), "ABCD")
+    pd.testing.assert_frame_equal(found[COLUMNS], wanted)
+    given = frame(question=[7] * 4 + [8] * 4, answer=[1, 2] * 4, gold=2.0)
+    found = traces.validate(given, "12")
+    assert found["question"].tolist() == ["7"] * 4 + ["8"] * 4 and given["answer"].tolist() == [1, 2] * 4
+    assert found["answer"].tolist() == ["1", "2"] * 4 and set(found["gold"]) == {"2"}
 
 
 def test_validate_names_the_file(tmp_path):
