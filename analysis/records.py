@@ -565,16 +565,17 @@ def shown(value, width=40):
 
 
 def listed(names):
-    """Show the first dozen of the column names of a file, which may be anything.
+    """Show the first dozen of the column names of a file, quoted and cut where they are no plain words.
 
     Examples
     --------
-    >>> listed(["question", "agent"])
-    "'question', 'agent'"
+    >>> listed(["question", "two\\nlines"])
+    "question, 'two\\\\nlines'"
     """
     names = list(names)
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(map(shown, names[:12])) + more
+    plain = re.compile(r"\w[\w .:/-]{0,39}")
+    return ", ".join(name if plain.fullmatch(name) else shown(name) for name in names[:12]) + more
 
 
 def _short(text, width=60):

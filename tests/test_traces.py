@@ -429,8 +429,9 @@ def test_column_names_are_shown_on_one_line_and_cut(tmp_path):
     with pytest.raises(DataError) as error:
         traces.read(path)
     message = str(error.value)
-    assert message.isprintable() and r"'a\x1b[2j', 'b', '" + "w" * 36 + "...." in message
-    with pytest.raises(DataError, match=r"columns missing: question, agent; found: 'a\\x1b\[2J', 'w{36}\.\.\., "):
+    assert message.isprintable() and r"'a\x1b[2j', b, '" + "w" * 36 + "...." in message
+    hope = r"columns missing: question, agent; found: 'a\\x1b\[2J', 'w{36}\.\.\., "
+    with pytest.raises(DataError, match=hope):
         traces.read(write(tmp_path, "x.csv", "a\x1b[2J," + "w" * 5000 + ",answer\n1,2,3\n"), format="long")
 
 
@@ -473,7 +474,8 @@ def test_records_without_fields_are_damage_and_floods_of_them_are_refused(tmp_pa
 
 
 def test_a_key_given_twice_in_a_record_is_damage(tmp_path):
-    text = jsonl(long_lines()) + '{"question": "q3", "round": 0, "agent": "a", "answer": "A", "answer": "B"}\n'
+    twice = '{"question": "q3", "round": 0, "agent": "a", "answer": "A", "answer": "B"}\n'
+    text = jsonl(long_lines()) + twice
     path = write(tmp_path, "x.jsonl", text)
     with pytest.raises(DataError, match=r"x\.jsonl, line 9: key 'answer' occurs twice in one object"):
         traces.read(path)
