@@ -187,13 +187,15 @@ def test_extreme_rows_are_drawn_whole():
 def test_forest_draws_the_given_interval_ends_sorted(summary):
     fig = figures.forest(summary)
     ax = fig.axes[0]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["▸ new one (added)", "small", "large"]
-    ends = [(0.04, 0.62, 0), (0.05, 0.45, 1), (0.08, 0.12, 2)]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["small", "large", "▸ new one (added)"]
+    below = ax.get_yticks()[2]
+    assert below > 2  # a gap, and a rule in it, sets the added row apart
+    ends = [(0.05, 0.45, 0), (0.08, 0.12, 1), (0.04, 0.62, below)]
     assert np.array(line_ends(ax)) == pytest.approx(np.array(ends))
     filled = markers(ax, figures.CELL_COLORS["collapse"])
-    assert np.array(filled) == pytest.approx(np.array([(2 / 12, 1), (0.1, 2)]))
+    assert np.array(filled) == pytest.approx(np.array([(2 / 12, 0), (0.1, 1)]))
     hollow = markers(ax, matplotlib.rcParams["figure.facecolor"])
-    assert np.array(hollow) == pytest.approx(np.array([(0.2, 0)]))
+    assert np.array(hollow) == pytest.approx(np.array([(0.2, below)]))
     assert {f"1/5 {NBSP}20.0%", "[4.0, 62.0]", f"100/1,000 {NBSP}10.0%", "[8.0, 12.0]"} <= set(written(fig))
     assert ax.get_xlim()[1] > 0.62
 
@@ -203,8 +205,8 @@ def test_forest_puts_a_rate_without_denominator_last_and_draws_no_marker(summary
     summary.loc[0, ["c_cond", "c_cond_low", "c_cond_high"]] = np.nan
     fig = figures.forest(summary)
     ax = fig.axes[0]
-    assert ax.get_yticklabels()[-1].get_text() == "small"
-    assert sorted(y for *_, y in line_ends(ax)) == [0, 1]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["large", "small", "▸ new one (added)"]
+    assert sorted(y for *_, y in line_ends(ax)) == [0, ax.get_yticks()[2]]
     assert f"0/0 {NBSP * 5}–" in written(fig)
 
 
