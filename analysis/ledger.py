@@ -348,7 +348,7 @@ def _recode(matrix, tie, missing, endpoint):
 def _settle(out):
     """Add `cell` and `onset` from the correctness of the rounds up to each debate's endpoint."""
     rounds = sorted(int(c.removeprefix("correct_")) for c in out if c.startswith("correct_"))
-    right = np.column_stack([_as_float(out[f"correct_{r}"]) for r in rounds])
+    right = np.column_stack([as_float(out[f"correct_{r}"]) for r in rounds])
     end = right[np.arange(len(out)), np.searchsorted(rounds, out["endpoint"].to_numpy(int))]
     start = right[:, 0]
     cell = np.select(
@@ -365,8 +365,31 @@ def _settle(out):
     return out
 
 
-def _as_float(column):
+def as_float(column):
+    """Column of booleans, counts or credits as floats; missing is NaN.
+
+    Examples
+    --------
+    >>> as_float(pd.Series([True, None], dtype="boolean"))
+    array([ 1., nan])
+    """
     return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+
+
+def final_credit(debates):
+    """Correctness of each debate at its endpoint (its last told round, if the frame names none) as floats.
+
+    Examples
+    --------
+    >>> final_credit(pd.DataFrame({"correct_0": [True, True], "correct_1": [False, True], "endpoint": [1, 0]}))
+    array([0., 1.])
+    """
+    rounds = [int(c.removeprefix("correct_")) for c in debates if c.startswith("correct_")]
+    end = debates["endpoint"].to_numpy(int) if "endpoint" in debates else np.full(len(debates), max(rounds))
+    out = np.full(len(debates), np.nan)
+    for k in np.unique(end):
+        out = np.where(end == k, as_float(debates[f"correct_{k}"]), out)
+    return out
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -409,11 +432,7 @@ def summarize(debates, by="row", interval="wilson"):
     [{'n': 3, 'collapse': 1, 'init_correct': 2, 'c_cond': 0.5}]
     """
     choice("interval", interval, stats.INTERVALS)
-    rounds = debates["endpoint"].to_numpy(int)
-    start = _as_float(debates["correct_0"])
-    end = np.full(len(debates), np.nan)
-    for r in np.unique(rounds):
-        end = np.where(rounds == r, _as_float(debates[f"correct_{r}"]), end)
+    start, end = as_float(debates["correct_0"]), final_credit(debates)
     fractional = debates["correct_0"].dtype.kind == "f"
     if fractional:
         cells = {"preserved": start * end, "collapse": start * (1 - end), "correction": (1 - start) * end, "unrepaired": (1 - start) * (1 - end)}

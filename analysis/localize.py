@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 
 from analysis import stats
 from analysis.errors import DataError, choice
+from analysis.ledger import as_float
 
 VIEWS = ("baseline", "r1", "full")
 FITS = ("published", "converged")
@@ -58,7 +59,7 @@ def onset_table(debates, by="row", *, interval="wilson"):
     """
     end = _endpoints(debates)
     fell = (debates["cell"] == "collapse").to_numpy(bool)
-    onset = _as_float(debates["onset"])
+    onset = as_float(debates["onset"])
     rounds = range(1, int(end.max()) + 1)
     first_wrong = {f"round_{k}": fell & (onset == k) for k in rounds}
     each = pd.DataFrame({"n": 1, "collapse": fell, **first_wrong}).astype(int)
@@ -92,10 +93,6 @@ def _endpoints(debates):
     if "onset" in debates and debates["onset"].notna().any():
         told.append(int(debates["onset"].max()))
     return np.full(len(debates), max(told, default=1))
-
-
-def _as_float(column):
-    return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
 
 
 # --- features and folds -------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ def features(debates, *, rounds=None):
     absent = [name for name in names if name not in debates]
     if absent:
         raise DataError(f"debates: no column {absent[0]!r}; the feature views need {', '.join(names)}")
-    full = np.column_stack([_as_float(debates[name]) for name in names])
+    full = np.column_stack([as_float(debates[name]) for name in names])
     return {view: full[:, : len(_feature_names(view, last))] for view in VIEWS}
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from analysis import records as files
 from analysis.errors import DataError, choice
+from analysis.ledger import as_float, final_credit
 
 POOLED = "pooled"
 WORDS = {"freeze": True, "1": True, "true": True, "continue": False, "0": False, "false": False}
@@ -142,7 +143,7 @@ def replay(debates, fires, w_collapse=1.0, w_correction=1.0, by=None):
 def _flows(debates):
     """Collapse and correction of each debate (fractions under tie credit), and whether it has no cell."""
     if "correct_0" in debates and debates["correct_0"].dtype.kind == "f":
-        start, end = _as_float(debates["correct_0"]), _final_credit(debates)
+        start, end = as_float(debates["correct_0"]), final_credit(debates)
         undefined = np.isnan(start) | np.isnan(end)
         collapse, correction = start * (1 - end), (1 - start) * end
         return np.where(undefined, 0.0, collapse), np.where(undefined, 0.0, correction), undefined
@@ -150,19 +151,6 @@ def _flows(debates):
         raise DataError("debates: no column 'cell'; expected debates as the ledger makes them")
     cell = debates["cell"]
     return (cell == "collapse").to_numpy(int), (cell == "correction").to_numpy(int), cell.isna().to_numpy()
-
-
-def _final_credit(debates):
-    rounds = [int(c.removeprefix("correct_")) for c in debates if c.startswith("correct_")]
-    end = debates["endpoint"].to_numpy(int) if "endpoint" in debates else np.full(len(debates), max(rounds))
-    out = np.full(len(debates), np.nan)
-    for k in np.unique(end):
-        out = np.where(end == k, _as_float(debates[f"correct_{k}"]), out)
-    return out
-
-
-def _as_float(column):
-    return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
 
 
 def _score(counts, w_collapse, w_correction, names=()):

@@ -146,7 +146,7 @@ def families(means):
 
 
 GROUPINGS = {
-    "family": "the paper's seven families",
+    "family": "the paper's families",
     "qwen_generations": "Qwen split by generation",
     "small_dense": "small dense models together",
     "both": "both of these",
