@@ -11,6 +11,7 @@ from analysis import stats
 from analysis.errors import DataError, choice
 
 HOW = ("mean", "median")
+LEVELS = ("family", "row")
 COUNTS = ("n", "init_correct", "init_wrong", "collapse", "correction", "final_correct")
 
 
@@ -229,6 +230,70 @@ def row_association(
         "high": high, "p_asymptotic": p, "p_asymptotic_one_sided": p / 2 if rho >= 0 else 1 - p / 2,
         **(found if exact else {}), "note": note,
     }])
+
+
+def partial(
+    rows, controls=("init_acc",), *, level="family", predictor="alpha_tot", outcome="c_cond", how="mean",
+    by="family"
+):
+    """Partial Spearman of predictor and outcome given controls.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows with predictor, outcome and controls.
+    controls : str or list of str
+        Columns; `capability_pressure` and `collapse_rate` are made when absent.
+    level : {"family", "row"}
+        Over family values or over model rows.
+    predictor, outcome, how, by
+        As for `family_association`.
+
+    Returns
+    -------
+    DataFrame
+        One line: ``level, predictor, outcome, controls`` (joined by " + "), ``n, n_rows, n_missing, rho, t,
+        df, p_t`` (two-sided), exact ``p_two_sided, p_one_sided, two_sided_count, one_sided_count, n_orders``
+        (up to 9 units: the outcome is reassigned, predictor and controls stay), ``note``.
+
+    Raises
+    ------
+    DataError
+        As `family_association`.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.3, Tables 4 and 23.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"row": list("abcde"), "family": list("FGHIJ"), "alpha_tot": [1, 2, 3, 4, 5],
+    ...                      "c_cond": [0.02, 0.01, 0.04, 0.03, 0.05], "init_acc": [0.1, 0.1, 0.2, 0.2, 0.1]})
+    >>> partial(rows)[["n", "rho", "df", "two_sided_count", "n_orders"]].round(4)
+       n     rho  df  two_sided_count  n_orders
+    0  5  0.7818   2               26       120
+    """
+    choice("level", level, LEVELS)
+    controls = [controls] if isinstance(controls, str) else list(controls)
+    columns = [predictor, outcome, *controls]
+    known = checked(rows, columns, by)
+    used = known.dropna()
+    values = average(used, dict.fromkeys(columns), by, how) if level == "family" else used
+    out = {"level": level, "predictor": predictor, "outcome": outcome, "controls": " + ".join(controls),
+           "n": len(values), "n_rows": len(used), "n_missing": len(known) - len(used)}
+    names = ("rho", "t", "df", "p_t", "p_two_sided", "p_one_sided",
+             "two_sided_count", "one_sided_count", "n_orders")
+    least = len(controls) + 3
+    if len(values) < least:
+        found = dict.fromkeys(names, np.nan) | dict.fromkeys(names[-3:])
+        note = f"{len(values)} units and {len(controls)} controls: expected at least {least} units"
+    else:
+        full = stats.partial_spearman(values[predictor], values[outcome], values[controls])
+        found = {name: getattr(full, name) for name in names}
+        note = "the controls explain predictor or outcome entirely" if np.isnan(full.rho) else ""
+        if not note and full.n_orders is None:
+            note = f"{full.n} units: no exact p above {stats.EXACT_PARTIAL_MAX}"
+    return counted([{**out, **found, "note": note}])
 
 
 def effective_families(rows, *, by="family"):

@@ -1,93 +1,56 @@
-"""Printed numbers of the robustness checks: noise carried through, other specifications, repeated probes.
+"""Printed numbers of the robustness checks: pairs, held-out families, noise, the sealed cohort, rivals,
+extension.
 
-Draws follow the order of the released scripts, so that a seed gives the published numbers. A beta is drawn
-as numpy draws it, from two gammas, because many small calls of its beta take twice as long.
-"""
+Each function takes tables of data/ and hands cells of `analysis.pairs`, `analysis.heldout`,
+`analysis.latent`, `analysis.sealed`, `analysis.specifications`, `analysis.rivals` and `analysis.extension`
+out to the claim ids that print them, in natural units. """
 
-from itertools import combinations, product
-
-import numpy as np
 import pandas as pd
-from scipy import stats as sps
 
-from analysis import data, screen, stats
-from analysis.claims_screen import _nine
-
-OUTCOMES = ("c_cond", "c_cond_low", "collapse_rate")
-NOISY = ("alpha_tot", "alpha_no_strongest", "alpha_adv")
-REPEATS = (1, 2, 3)
+from analysis import data, extension, heldout, latent, rivals, screen, sealed, specifications
+from analysis.claims_cells import RATES, SEALED, cells
+from analysis.pairs import audit_counts
 
 
-# --- noise in collapse rates and flip rates -----------------------------------------------------------------
-
-
-def _shapes(rows):
-    """Shapes of the gammas behind each row's Jeffreys posterior of conditional collapse, two a row."""
-    return np.column_stack([rows["collapse"] + 0.5, rows["init_correct"] - rows["collapse"] + 0.5]).ravel()
-
-
-def _rates(gammas):
-    """Beta draws from pairs of gamma draws."""
-    gammas = np.asarray(gammas)
-    return gammas[:, ::2] / (gammas[:, ::2] + gammas[:, 1::2])
-
-
-def propagated_predictions(model_rows, *, draws=20_000, seed=20260430):
-    """Collapse of each family predicted from the others, the noise of every collapse rate carried through.
+def pairs(model_rows):
+    """Pairs of model rows that the screen and initial accuracy order differently.
 
     Parameters
     ----------
     model_rows : DataFrame
-        The realised cohort; the order of rows matters for seeded draws.
-    draws, seed : int
-        Draws a family; seed of numpy's default generator, used through all families in order of their names.
+        The realised cohort, from `analysis.data.model_rows`.
 
     Returns
     -------
-    DataFrame
-        One line a family: ``family, observed``, then ``low_80, high_80, low_95, high_95`` (fractions, not
-        clipped), ``inside_80, inside_95`` for the limits clipped to 0..1.
+    dict of str to float
 
     References
     ----------
-    C.4, Table 26: in each draw a Jeffreys beta of every row, family means, a line through the six other
-    families and t noise with four degrees of freedom scaled by the prediction error.
+    Section 4.2; G.1 and Table 41.
 
     Examples
     --------
-    >>> found = propagated_predictions(data.model_rows(), draws=200)
-    >>> found["family"].tolist()[:2], bool((found["low_80"] < found["high_80"]).all())
-    (['Anthropic', 'DeepSeek'], True)
+    >>> pairs(data.model_rows())["s4.2.pairs"]
+    91
     """
-    rng = np.random.default_rng(seed)
-    shapes = _shapes(model_rows)
-    families = screen.family_means(model_rows, columns=["alpha_tot", "c_cond"]).sort_values("family")
-    member = (model_rows["family"].to_numpy() == families["family"].to_numpy()[:, None]).astype(float)
-    member /= member.sum(axis=1, keepdims=True)
-    x, n = families["alpha_tot"].to_numpy(), len(families) - 1
-    lines = []
-    for i, line in enumerate(families.itertuples()):
-        drawn = [(rng.standard_gamma(shapes), rng.standard_t(n - 2)) for _ in range(draws)]
-        noise = np.array([t for _, t in drawn])
-        kept = np.arange(n + 1) != i
-        y = _rates([gammas for gammas, _ in drawn]) @ member[kept].T
-        away, ahead = x[kept] - x[kept].mean(), x[i] - x[kept].mean()
-        spread = away @ away
-        slope, middle = y @ away / spread, y.mean(axis=1)
-        left = y - middle[:, None] - slope[:, None] * away
-        error = np.sqrt((left**2).sum(axis=1) / (n - 2) * (1 + 1 / n + ahead**2 / spread))
-        ends = np.quantile(middle + slope * ahead + error * noise, [0.1, 0.9, 0.025, 0.975])
-        low_80, high_80, low_95, high_95 = np.clip(ends, 0, 1)
-        lines.append({
-            "family": line.family, "observed": line.c_cond,
-            **dict(zip(("low_80", "high_80", "low_95", "high_95"), ends, strict=True)),
-            "inside_80": low_80 <= line.c_cond <= high_80, "inside_95": low_95 <= line.c_cond <= high_95,
-        })
-    return pd.DataFrame(lines)
+    audit = screen.pairwise_audit(model_rows)
+    counts = audit_counts(audit)
+    ids = {"screen": "screen", "comparator": "init"}
+    return {
+        "s4.2.pairs": len(audit), "s4.2.reordered": counts.loc["all", "reordered"],
+        "s4.2.follow_screen": counts.loc["screen", "reordered"],
+        "s4.2.follow_initacc": counts.loc["comparator", "reordered"],
+        "s4.2.tied": counts.loc["neither", "reordered"],
+        "g1.sig": counts.loc["all", "p_below"], "g1.holm": counts.loc["all", "holm_below"],
+        **{f"g1.sig_{part}": counts.loc[name, "p_below"] for name, part in ids.items()},
+        **{f"g1.holm_{part}": counts.loc[name, "holm_below"] for name, part in ids.items()},
+        "g1.fisher_motiv": audit.set_index(["row_a", "row_b"]).loc[("llama-3.1-8b", "qwen3-4b"), "p"],
+    }
 
 
-def predictions(model_rows):
-    """How many families lie inside the intervals of `propagated_predictions`.
+def held_out_families(model_rows):
+    """Collapse of each family predicted from the others, plain and with the noise of the rates carried
+    through.
 
     Parameters
     ----------
@@ -100,184 +63,30 @@ def predictions(model_rows):
 
     References
     ----------
-    C.4, Table 26.
+    Section C.4, Tables 25 and 26.
 
     Examples
     --------
-    >>> int(predictions(data.model_rows())["c4.eiv80"])
-    5
+    >>> int(held_out_families(data.model_rows())["c4.cov95"])
+    6
     """
-    found = propagated_predictions(model_rows)
-    return {"c4.eiv80": found["inside_80"].sum(), "c4.eiv95": found["inside_95"].sum()}
-
-
-def _ranked(values):
-    return sps.zscore(sps.rankdata(values, axis=1), axis=1)
-
-
-def _latent(rows, predictors, *, draws, seed, ends=(-np.inf, np.inf)):
-    """Rank correlations of noisy predictors with Jeffreys draws of conditional collapse, the noise shared."""
-    rng, shapes = np.random.default_rng(seed), _shapes(rows)
-    drawn = [(rng.standard_normal(len(rows)), rng.standard_gamma(shapes)) for _ in range(draws)]
-    noise = np.array([z for z, _ in drawn]) * rows["sd_alpha"].to_numpy()
-    y = _ranked(_rates([gammas for _, gammas in drawn]))
-    return {name: (_ranked(np.clip(rows[name].to_numpy() + noise, *ends)) * y).mean(axis=1)
-            for name in predictors}
-
-
-def measurement_error(model_rows, *, draws=20_000, seed=20260427):
-    """Rank association of latent flip rates and collapse rates, drawn around their estimates.
-
-    Parameters
-    ----------
-    model_rows : DataFrame
-        The realised cohort; the order of rows matters for seeded draws.
-    draws, seed : int
-        Number of draws; seed of numpy's default generator.
-
-    Returns
-    -------
-    dict of str to float
-
-    References
-    ----------
-    Sections 4.3 and C.6 (R1): a normal draw of every flip rate, clipped to 0..1, then a Jeffreys beta draw
-    of every conditional collapse, in each round.
-
-    Examples
-    --------
-    >>> bool(0.7 < measurement_error(data.model_rows(), draws=50)["s4.3.eiv_median"] < 0.9)
-    True
-    """
-    rho = _latent(model_rows, ["alpha_tot"], draws=draws, seed=seed, ends=(0, 1))["alpha_tot"]
-    low, high = np.quantile(rho, [0.025, 0.975])
+    plain = heldout.predict_families(model_rows)
+    told, noisy = heldout.prediction_summary(plain).iloc[0], heldout.propagate_families(model_rows)
     return {
-        "s4.3.eiv_median": np.median(rho), "c6.eiv14_lo": low, "c6.eiv14_hi": high,
-        "c6.eiv14_pr": (rho > 0).mean(),
+        "c4.rho": told["rho"], "c4.p": told["p"], "c4.mare": told["mean_rank_error"],
+        "c4.cov80": told["inside_80"], "c4.cov95": told["inside_95"],
+        "c4.miss80": (~plain["inside_80"]).sum(),
+        "c4.eiv80": noisy["inside_80"].sum(), "c4.eiv95": noisy["inside_95"].sum(),
     }
 
 
-# --- the sealed nine rows -----------------------------------------------------------------------------------
-
-
-def nine_rows(sealed_rows, sealed_vectors, strongest_probe, channel_contrasts):
-    """The nine rows of the sealed rank tests with every predictor released for them.
+def noise(model_rows, nine):
+    """Rank association of latent flip rates and collapse rates, in the cohort and in the sealed rows.
 
     Parameters
     ----------
-    sealed_rows, sealed_vectors, strongest_probe, channel_contrasts : DataFrame
-        From `analysis.data`.
-
-    Returns
-    -------
-    DataFrame
-        Rows with `alpha_tot, alpha_adv`, the flip rate without the strongest probe `alpha_no_strongest`,
-        `log_ratio` of social to argument contrasts, `alpha_noisy, sd_alpha`, counts and rates.
-
-    Examples
-    --------
-    >>> names = ("sealed_vectors", "strongest_probe", "channel_contrasts")
-    >>> len(nine_rows(data.sealed_rows(), *map(data.table, names)))
-    9
-    """
-    noise = sealed_vectors[["row", "alpha_noisy", "sd_alpha"]]
-    rows = _nine(sealed_rows, sealed_vectors).merge(noise, on="row")
-    rest = strongest_probe[strongest_probe["probe_set"] == "no_strongest"].set_index("row")
-    ratios = social_to_argument(channel_contrasts).set_index("row")["log_ratio"]
-    return rows.assign(alpha_no_strongest=rows["row"].map(rest["n_flip"] / rest["n_probes"]),
-                       log_ratio=rows["row"].map(ratios))
-
-
-def social_to_argument(channel_contrasts, *, constant=1e-3):
-    """The social contrast set against the argument contrast, as a ratio and as a log-ratio.
-
-    Parameters
-    ----------
-    channel_contrasts : DataFrame
-        `row, social, argument`.
-    constant : float
-        Added to the denominator, and to both contrasts under the logarithm, where negative ones count as 0.
-        The default is the released script's; with a smaller one the two orders agree better.
-
-    Returns
-    -------
-    DataFrame
-        ``row, ratio, log_ratio``.
-
-    References
-    ----------
-    Section 3, eq. 4; C.6 (R3).
-
-    Examples
-    --------
-    >>> contrasts = pd.DataFrame({"row": ["a", "b"], "social": [0.1, -0.02], "argument": [0.3, 0.18]})
-    >>> social_to_argument(contrasts, constant=0.1)[["ratio", "log_ratio"]].round(3).values.tolist()
-    [[0.2, -0.693], [-0.067, -1.03]]
-    """
-    social, argument = channel_contrasts["social"], channel_contrasts["argument"]
-    ratio = social / (social.abs() + argument.abs() + constant)
-    log = np.log((social.clip(lower=0) + constant) / (argument.clip(lower=0) + constant))
-    return pd.DataFrame({"row": channel_contrasts["row"], "ratio": ratio, "log_ratio": log})
-
-
-def specification_curve(rows, *, draws=5_000, seed=20260424):
-    """The sealed association over predictors and outcomes, with and without initial accuracy taken out.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From `nine_rows`.
-    draws, seed : int
-        For the cells with noise on both sides.
-
-    Returns
-    -------
-    DataFrame
-        One line a cell: ``predictor, outcome`` (conditional collapse, its lower Wilson limit, collapse over
-        all debates), ``adjusted`` (none, initial accuracy, noise), ``rho``.
-
-    Notes
-    -----
-    These are the axes of the released script: four predictors by three outcomes by two, and noise for the
-    three predictors that are rates. The paper names three pools, correlations and predictors; of these only
-    one pool is public. An adjusted cell ranks again what a line through the ranks of accuracy leaves.
-
-    References
-    ----------
-    C.7.
-
-    Examples
-    --------
-    >>> names = ("sealed_vectors", "strongest_probe", "channel_contrasts")
-    >>> cells = specification_curve(nine_rows(data.sealed_rows(), *map(data.table, names)), draws=100)
-    >>> cells["adjusted"].value_counts().to_dict()
-    {'none': 12, 'initial accuracy': 12, 'noise': 3}
-    """
-    start = sps.rankdata(rows["init_acc"])
-    start = start - start.mean()
-
-    def left(values):
-        ranks = sps.rankdata(values)
-        return ranks - ranks @ start / (start @ start) * start
-
-    lines = []
-    for predictor, outcome in product((*NOISY, "log_ratio"), OUTCOMES):
-        x, y = rows[predictor], rows[outcome]
-        lines += [(predictor, outcome, "none", sps.spearmanr(x, y).statistic),
-                  (predictor, outcome, "initial accuracy", sps.spearmanr(left(x), left(y)).statistic)]
-    drawn = _latent(rows, NOISY, draws=draws, seed=seed)
-    lines += [(predictor, "c_cond", "noise", np.median(rho)) for predictor, rho in drawn.items()]
-    return pd.DataFrame(lines, columns=["predictor", "outcome", "adjusted", "rho"])
-
-
-def sealed_noise(rows, *, draws=5_000, seed=20260419):
-    """Latent rank correlation of the sealed rows.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From `nine_rows`.
-    draws, seed : int
+    model_rows, nine : DataFrame
+        The realised cohort; `sealed.nine_rows`.
 
     Returns
     -------
@@ -285,28 +94,71 @@ def sealed_noise(rows, *, draws=5_000, seed=20260419):
 
     References
     ----------
-    C.6 (R1) and C.7.
+    Sections 4.3, C.6 (R1) and C.7.
 
     Examples
     --------
-    >>> names = ("sealed_vectors", "strongest_probe", "channel_contrasts")
-    >>> rows = nine_rows(data.sealed_rows(), *map(data.table, names))
-    >>> round(float(sealed_noise(rows)["c6.eiv9_med"]), 3)
-    0.733
+    >>> nine = sealed.nine_rows(data.sealed_rows(), data.table("sealed_vectors"))
+    >>> round(float(noise(data.model_rows(), nine)["s4.3.eiv_median"]), 4)
+    0.8022
     """
-    rho = _latent(rows, ["alpha_noisy"], draws=draws, seed=seed)["alpha_noisy"]
-    low, high = np.quantile(rho, [0.025, 0.975])
-    return {"c6.eiv9_med": np.median(rho), "c6.eiv9_lo": low, "c6.eiv9_hi": high,
-            "c6.eiv9_pr": (rho > 0).mean()}
+    now = screen.errors_in_variables(model_rows).iloc[0]
+    then = screen.errors_in_variables(nine, **latent.SEALED).iloc[0]
+    return {
+        "s4.3.eiv_median": now["median"], "c6.eiv14_lo": now["low"], "c6.eiv14_hi": now["high"],
+        "c6.eiv14_pr": now["share_positive"], "c6.eiv9_med": then["median"], "c6.eiv9_lo": then["low"],
+        "c6.eiv9_hi": then["high"], "c6.eiv9_pr": then["share_positive"],
+    }
 
 
-def specifications(rows):
+def sealed_cohort(sealed_rows, nine):
+    """Rows and rank tests of the sealed cohort.
+
+    Parameters
+    ----------
+    sealed_rows, nine : DataFrame
+        `analysis.data.sealed_rows`; `sealed.nine_rows`.
+
+    Returns
+    -------
+    dict of str to float
+
+    References
+    ----------
+    Sections 4.3, A.3.5, C.6 and C.8; Tables 15, 16 and 28.
+
+    Examples
+    --------
+    >>> nine = sealed.nine_rows(data.sealed_rows(), data.table("sealed_vectors"))
+    >>> sealed_cohort(data.sealed_rows(), nine)["a35.n9_rows"]
+    9
+    """
+    table = sealed_rows.set_index("row")
+    tests = sealed.rank_tests(nine).set_index("predictor")
+    given = screen.partial(nine, level="row", predictor="alpha_adv").iloc[0]
+    return {
+        **cells("t16", table, SEALED, RATES),
+        "s1.ccond.sonnet": table.loc[SEALED["sonnet45"], "c_cond"],
+        "a35.n9_rows": len(nine), "c8.families": tests.loc["alpha_tot", "n_families"],
+        "s4.3.sealed_rho": tests.loc["alpha_tot", "rho"], "c8.perm_p": tests.loc["alpha_tot", "p_two_sided"],
+        "c8.adv_rho": tests.loc["alpha_adv", "rho"], "c8.adv_p": tests.loc["alpha_adv", "p_two_sided"],
+        "s4.3.fr_foil_rho": tests.loc["debate_flip_rate", "rho"],
+        "s4.3.fr_foil_p": tests.loc["debate_flip_rate", "p_asymptotic"],
+        "c6.adv_partial": given["rho"], "c6.adv_partial_p": given["p_t"],
+        "c8.adv_init": screen.row_association(nine, "alpha_adv", "init_acc")["rho"].item(),
+        "c8.r2_tot": sealed.left_out_r2(nine["alpha_tot"], nine["c_cond"]),
+        "c8.r2_adv": sealed.left_out_r2(nine["alpha_adv"], nine["c_cond"]),
+        "c8.gee_z": sealed.clustered_logit(nine)["z"].abs().max(),
+    }
+
+
+def curve(rows):
     """Number, signs and median of the specifications.
 
     Parameters
     ----------
     rows : DataFrame
-        From `nine_rows`.
+        From `specifications.predictors`.
 
     Returns
     -------
@@ -318,21 +170,24 @@ def specifications(rows):
 
     Examples
     --------
-    >>> names = ("sealed_vectors", "strongest_probe", "channel_contrasts")
-    >>> specifications(nine_rows(data.sealed_rows(), *map(data.table, names)))["c7.cells"]
+    >>> names = (*specifications.PREDICTORS, *specifications.OUTCOMES)
+    >>> rows = pd.DataFrame({name: [0.1, 0.2, 0.3, 0.5] for name in names})
+    >>> rows = rows.assign(init_acc=[0.5, 0.6, 0.4, 0.7], sd_alpha=0.01)
+    >>> rows = rows.assign(collapse=[1, 2, 3, 5], init_correct=10)
+    >>> curve(rows)["c7.cells"]
     27
     """
-    rho = specification_curve(rows)["rho"]
+    rho = specifications.specification_curve(rows)["rho"]
     return {"c7.cells": len(rho), "c7.positive": (rho > 0).sum(), "c7.median": rho.median()}
 
 
-def strongest_dropped(sealed_rows, sealed_vectors, strongest_probe):
-    """The sealed association with and without the strongest argument.
+def other_scores(model_rows, four_round_rows, social_arm):
+    """Cheaper and social probes, and first answers, against conditional collapse.
 
     Parameters
     ----------
-    sealed_rows, sealed_vectors, strongest_probe : DataFrame
-        From `analysis.data`. The probes are the non-social ones of the default condition: four, then three.
+    model_rows, four_round_rows, social_arm : DataFrame
+        The realised cohort; measures of the six later rows; social-arm flip rates of all rows.
 
     Returns
     -------
@@ -340,39 +195,40 @@ def strongest_dropped(sealed_rows, sealed_vectors, strongest_probe):
 
     References
     ----------
-    C.6 (R2).
+    A.3.2 and C.5; Tables 4 and 27.
 
     Examples
     --------
-    >>> names = ("sealed_vectors", "strongest_probe")
-    >>> found = strongest_dropped(data.sealed_rows(), *map(data.table, names))
-    >>> round(float(found["c6.r2_base_rho"]), 3), round(float(found["c6.r2_rank"]), 2)
-    (0.683, 0.95)
+    >>> found = other_scores(data.model_rows(), data.table("four_round_rows"), data.table("social_arm"))
+    >>> round(float(found["c5.disagree_rho"]), 3), found["c5.trace_fam"]
+    (0.928, 3)
     """
-    counts = strongest_probe
-    probes = counts.assign(alpha=counts["n_flip"] / counts["n_probes"],
-                           adverse=counts["n_flip_right"] / counts["n_init_right_probes"])
-    rate = probes.pivot(index="row", columns="probe_set", values=["alpha", "adverse"])
-    outcome = _nine(sealed_rows, sealed_vectors).set_index("row")["c_cond"]
-    base, dropped = (sps.spearmanr(rate["alpha", name].loc[outcome.index], outcome)
-                     for name in ("all", "no_strongest"))
-    low, high = stats.fisher_z_interval(dropped.statistic, len(outcome))
-    change = pd.concat([rate[name, "no_strongest"] - rate[name, "all"] for name in ("alpha", "adverse")])
+    six = rivals.traced_rows(model_rows, four_round_rows)
+    single = rivals.diversity(six).set_index("predictor")
+    lighter = rivals.lighter_probes(model_rows, six).iloc[-1]
+    social = screen.comparators(rivals.with_social(model_rows, social_arm), ["alpha_social"]).iloc[0]
     return {
-        "c6.r2_base_rho": base.statistic, "c6.r2_base_p": base.pvalue, "c6.r2_drop_rho": dropped.statistic,
-        "c6.r2_drop_p": dropped.pvalue, "c6.r2_drop_lo": low, "c6.r2_drop_hi": high,
-        "c6.r2_dalpha_lo": change.min(), "c6.r2_dalpha_hi": change.max(),
-        "c6.r2_rank": sps.spearmanr(rate["alpha", "all"], rate["alpha", "no_strongest"]).statistic,
+        "a32.strict_rho": lighter["family_rho"], "a32.strict_G": lighter["family_n"],
+        "a32.strict_lanes": lighter["row_n"],
+        "c5.social_row": social["row_rho"], "c5.social_family": social["family_rho"],
+        "c5.trace_n": len(six), "c5.trace_fam": six["family"].nunique(),
+        "c5.disagree_rho": single.loc["disagreement", "row_rho"],
+        "c5.disagree_p": single.loc["disagreement", "row_p_asymptotic"],
+        "c5.entropy_rho": single.loc["init_entropy", "row_rho"],
+        "c5.atrisk_rho": single.loc["at_risk_disagreement", "row_rho"],
+        "c5.r1_rho": single.loc["r1_change", "row_rho"],
+        "c5.trace_partial": single.loc["disagreement", "alpha_given"],
+        "c5.trace_partial_p": single.loc["disagreement", "alpha_given_p"],
     }
 
 
-def log_ratio(channel_contrasts):
-    """Whether ratio and log-ratio order the sealed rows alike.
+def eleven_families(model_rows, extension_rows):
+    """The rank tests over eleven families, and without one.
 
     Parameters
     ----------
-    channel_contrasts : DataFrame
-        As for `social_to_argument`.
+    model_rows, extension_rows : DataFrame
+        The realised cohort; the rows run later.
 
     Returns
     -------
@@ -380,82 +236,18 @@ def log_ratio(channel_contrasts):
 
     References
     ----------
-    C.6 (R3).
+    G.1.
 
     Examples
     --------
-    >>> round(float(log_ratio(data.table("channel_contrasts"))["c6.r3_rho"]), 3)
-    0.983
+    >>> int(eleven_families(data.model_rows(), data.table("extension_rows"))["g1.ext_G"])
+    11
     """
-    found = social_to_argument(channel_contrasts)
-    return {"c6.r3_rho": sps.spearmanr(found["ratio"], found["log_ratio"]).statistic}
-
-
-# --- probes repeated on three days --------------------------------------------------------------------------
-
-
-def repeated_panel(repeat_panel, *, probes_each=8):
-    """Agreement of repeated probes within a day and between days.
-
-    Parameters
-    ----------
-    repeat_panel : DataFrame
-        One line a day and question: flip rates and first answers of three repeats, unparsed replies.
-    probes_each : int
-        Probes a repeat.
-
-    Returns
-    -------
-    dict of str to float
-        Of the days, or pairs of days, the least favourable value.
-
-    References
-    ----------
-    C.6 (R5).
-
-    Examples
-    --------
-    >>> found = repeated_panel(data.table("repeat_panel"))
-    >>> found["c6.r5_instab"], float(found["c6.r5_none"])
-    (0, 0.04375)
-    """
-    alpha = repeat_panel[[f"alpha_{k}" for k in REPEATS]]
-    first = repeat_panel[[f"answer_{k}" for k in REPEATS]]
-    lines = repeat_panel.assign(mean=alpha.mean(axis=1), range=alpha.max(axis=1) - alpha.min(axis=1),
-                                unstable=first.nunique(axis=1) > 1, usual=first.mode(axis=1)[0])
-    days = lines.groupby("day")
-    unread = days["n_unparsed"].sum() / (days.size() * len(REPEATS) * probes_each)
-    means, usual = (lines.pivot(index="question", columns="day", values=name) for name in ("mean", "usual"))
-    pairs = list(combinations(means.columns, 2))
-    apart = pd.DataFrame([(means[a] - means[b]).abs() for a, b in pairs])
-    return {
-        "c6.r5_instab": int(days["unstable"].sum().max()), "c6.r5_range_mean": days["range"].mean().max(),
-        "c6.r5_range_max": lines["range"].max(), "c6.r5_none": unread.max(),
-        "c6.r5_rho": min(sps.spearmanr(means[a], means[b]).statistic for a, b in pairs),
-        "c6.r5_mad": apart.mean(axis=1).max(), "c6.r5_maxd": apart.max(axis=None),
-        "c6.r5_majchg": max((usual[a] != usual[b]).sum() for a, b in pairs),
-    }
-
-
-def reply_temperature(table):
-    """Rows and unreadable replies of the sweep over how replies to probes were sampled.
-
-    Parameters
-    ----------
-    table : DataFrame
-        One line a row and arm.
-
-    Returns
-    -------
-    dict of str to float
-
-    References
-    ----------
-    G.2.
-
-    Examples
-    --------
-    >>> reply_temperature(data.table("reply_temperature"))["g2.rows"]
-    7
-    """
-    return {"g2.rows": table["row"].nunique(), "g2.none": table["unparsed_rate"].max()}
+    rows = extension.extended(model_rows, extension_rows)
+    out = {"g1.ext_rows": len(rows), "g1.ext_G": rows["family"].nunique(),
+           "g1.g31pro_missing": rows.set_index("row").loc["gemini-3.1-pro", "unparsed_rate"]}
+    for stem, some in (("g1.ext", rows), ("g1.noten", rows[rows["family"] != "Tencent"])):
+        family, given = screen.family_association(some).iloc[0], screen.partial(some).iloc[0]
+        out |= {f"{stem}_rho": family["rho"], f"{stem}_p": family["p_two_sided"],
+                f"{stem}_partial": given["rho"], f"{stem}_partial_p": given["p_t"]}
+    return out

@@ -9,26 +9,29 @@ sensitivity to it.
 import numpy as np
 import pandas as pd
 
-from analysis import stats
 from analysis.association import (
+    LEVELS,
+    checked,
+    counted,
     derived,
     effective_families,
     family_association,
     family_means,
-    average,
-    checked,
+    partial,
     row_association,
-    counted,
 )
 from analysis.errors import DataError, choice
+from analysis.family_draws import family_bootstrap
+from analysis.latent import errors_in_variables
+from analysis.pairs import pairwise_audit, plan_families
 
 __all__ = [
     "ALL_ADDED", "LEVELS", "PAPER", "PREDICTORS",
-    "comparators", "drop_families", "effective_families", "family_association", "family_means",
-    "leave_one_family_out", "leave_one_row_out", "partial", "row_association", "taxonomies", "with_added",
+    "checks", "comparators", "drop_families", "effective_families", "errors_in_variables",
+    "family_association", "family_means", "leave_one_family_out", "leave_one_row_out", "pairwise_audit",
+    "partial", "plan_families", "row_association", "taxonomies", "with_added",
 ]
 
-LEVELS = ("family", "row")
 PREDICTORS = ("alpha_tot", "init_acc", "capability_pressure", "final_acc", "correction_rate", "collapse_rate")
 PAPER = "paper"
 ALL_ADDED = "all added"
@@ -302,70 +305,6 @@ def comparators(rows, predictors=PREDICTORS, outcome="c_cond", *, how="mean", by
     return counted(records)
 
 
-def partial(
-    rows, controls=("init_acc",), *, level="family", predictor="alpha_tot", outcome="c_cond", how="mean",
-    by="family"
-):
-    """Partial Spearman of predictor and outcome given controls.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Model rows with predictor, outcome and controls.
-    controls : str or list of str
-        Columns; `capability_pressure` and `collapse_rate` are made when absent.
-    level : {"family", "row"}
-        Over family values or over model rows.
-    predictor, outcome, how, by
-        As for `family_association`.
-
-    Returns
-    -------
-    DataFrame
-        One line: ``level, predictor, outcome, controls`` (joined by " + "), ``n, n_rows, n_missing, rho, t,
-        df, p_t`` (two-sided), exact ``p_two_sided, p_one_sided, two_sided_count, one_sided_count, n_orders``
-        (up to 9 units: the outcome is reassigned, predictor and controls stay), ``note``.
-
-    Raises
-    ------
-    DataError
-        As `family_association`.
-
-    References
-    ----------
-    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.3, Tables 4 and 23.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"row": list("abcde"), "family": list("FGHIJ"), "alpha_tot": [1, 2, 3, 4, 5],
-    ...                      "c_cond": [0.02, 0.01, 0.04, 0.03, 0.05], "init_acc": [0.1, 0.1, 0.2, 0.2, 0.1]})
-    >>> partial(rows)[["n", "rho", "df", "two_sided_count", "n_orders"]].round(4)
-       n     rho  df  two_sided_count  n_orders
-    0  5  0.7818   2               26       120
-    """
-    choice("level", level, LEVELS)
-    controls = [controls] if isinstance(controls, str) else list(controls)
-    columns = [predictor, outcome, *controls]
-    known = checked(rows, columns, by)
-    used = known.dropna()
-    values = average(used, dict.fromkeys(columns), by, how) if level == "family" else used
-    out = {"level": level, "predictor": predictor, "outcome": outcome, "controls": " + ".join(controls),
-           "n": len(values), "n_rows": len(used), "n_missing": len(known) - len(used)}
-    names = ("rho", "t", "df", "p_t", "p_two_sided", "p_one_sided",
-             "two_sided_count", "one_sided_count", "n_orders")
-    least = len(controls) + 3
-    if len(values) < least:
-        found = dict.fromkeys(names, np.nan) | dict.fromkeys(names[-3:])
-        note = f"{len(values)} units and {len(controls)} controls: expected at least {least} units"
-    else:
-        full = stats.partial_spearman(values[predictor], values[outcome], values[controls])
-        found = {name: getattr(full, name) for name in names}
-        note = "the controls explain predictor or outcome entirely" if np.isnan(full.rho) else ""
-        if not note and full.n_orders is None:
-            note = f"{full.n} units: no exact p above {stats.EXACT_PARTIAL_MAX}"
-    return counted([{**out, **found, "note": note}])
-
-
 def with_added(rows, added, *, predictor="alpha_tot", outcome="c_cond", how="mean", by="family"):
     """The primary statistic with outside rows, each alone and all together: a sensitivity, never the result.
 
@@ -441,3 +380,56 @@ def with_added(rows, added, *, predictor="alpha_tot", outcome="c_cond", how="mea
         why = f"without {', '.join(left_out)}" if left_out else ""
         lines.append(line(ALL_ADDED, usable, why) if usable else empty(ALL_ADDED, "no added row can enter"))
     return counted(lines).astype(dict.fromkeys(("n_rows", "n_missing", "n_families"), "Int64"))
+
+
+def checks(rows):
+    """The primary test and the checks around it, side by side.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Model rows with `row, family, alpha_tot, c_cond, init_acc, debate_revision_proxy, collapse,
+        init_correct, sd_alpha`.
+
+    Returns
+    -------
+    DataFrame
+        One line a check: ``check, level`` (family or row), ``n`` (units), ``rho``, ``low, high, interval``
+        (95% limits and what they are), ``p_two_sided, p_method`` (exact or t approximation),
+        ``two_sided_count, n_orders``.
+
+    References
+    ----------
+    "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", Table 23.
+
+    Examples
+    --------
+    >>> from analysis import data
+    >>> found = checks(data.model_rows())
+    >>> found["check"].tolist()[0], found["rho"].round(4).tolist()[0]
+    ('family means', 0.8929)
+    """
+    alone, noisy = row_association(rows).iloc[0], errors_in_variables(rows).iloc[0]
+    drawn = family_bootstrap(rows).iloc[0]
+    lines = []
+    for check, found in (("family means", family_association(rows)),
+                         ("family medians", family_association(rows, how="median")),
+                         ("family means, initial accuracy taken out", partial(rows))):
+        line = found.iloc[0]
+        lines.append({"check": check, "level": "family", "n": line["n" if "n" in line else "n_families"],
+                      "p_method": "exact", **line[["rho", "p_two_sided", "two_sided_count", "n_orders"]]})
+    for check, line, rho, interval in (
+        ("rows", alone, "rho", "Fisher's z"),
+        ("rows, families drawn again", drawn, "rho", "family bootstrap"),
+        ("rows, median with noise in both measures", noisy, "median", "latent draws"),
+    ):
+        lines.append({"check": check, "level": "row", "n": line["n_rows"], "rho": line[rho],
+                      **line[["low", "high"]], "interval": interval})
+    lines[3] |= {"p_two_sided": alone["p_asymptotic"], "p_method": "t"}
+    for name, controls in (("initial accuracy", "init_acc"),
+                           ("debate revision proxy", "debate_revision_proxy"),
+                           ("both", ["init_acc", "debate_revision_proxy"])):
+        line = partial(rows, controls, level="row").iloc[0]
+        lines.append({"check": f"rows, {name} taken out", "level": "row", "n": line["n"], "rho": line["rho"],
+                      "p_two_sided": line["p_t"], "p_method": "t"})
+    return counted(lines).astype({"n": "Int64"})
