@@ -1,15 +1,45 @@
-"""Printed numbers about reading answers: ties, stricter parsers, unreadable replies."""
+"""Printed numbers about reading answers: ties, stricter parsers, unreadable replies, logged calls."""
 
 from analysis import data, screen
 
 
-def audit(parser_audit, parser_traces):
+def audit(parser_audit):
     """Majorities that the tie rule decides, and transitions that a stricter parser moves.
 
     Parameters
     ----------
     parser_audit : DataFrame
         Counts by strict parser and trace file.
+
+    Returns
+    -------
+    dict of str to float
+
+    References
+    ----------
+    Section 3.1; A.3.3.
+
+    Examples
+    --------
+    >>> int(audit(data.table("parser_audit"))["s3.1.tie_fired"])
+    298
+    """
+    total = parser_audit[parser_audit["parser"] == "no_fallback"].drop(columns=["parser", "lane"]).sum()
+    changed = total["cell_changed"] / total["strict_labelled"]
+    return {
+        "s3.1.tie_fired": total["tied_reductions"], "s3.1.reductions": total["reductions"],
+        "s3.1.tie_rate": total["tied_reductions"] / total["reductions"],
+        "s3.1.cells_changed": total["cell_changed"], "s3.1.strict_labeled": total["strict_labelled"],
+        "a33.tie_rows": total["any_tied"], "a33.rows": total["n"], "a33.cells_pct": changed,
+        "a33.coll_changed": total["collapse_changed"], "a33.corr_changed": total["correction_changed"],
+    }
+
+
+def calls(parser_traces):
+    """Logged debate calls.
+
+    Parameters
+    ----------
     parser_traces : DataFrame
         Logged answers by trace file.
 
@@ -19,24 +49,14 @@ def audit(parser_audit, parser_traces):
 
     References
     ----------
-    Section 3.1; A.3.3, Table 13; note of Table 22.
+    Note of Table 22; G.4.
 
     Examples
     --------
-    >>> int(audit(data.table("parser_audit"), data.table("parser_traces"))["s3.1.tie_fired"])
-    298
+    >>> int(calls(data.table("parser_traces"))["c1.ds_calls"])
+    3000
     """
-    total = parser_audit[parser_audit["parser"] == "no_fallback"].drop(columns=["parser", "lane"]).sum()
-    changed = total["cell_changed"] / total["strict_labelled"]
-    logged = parser_traces.set_index("lane")["n_states"]
-    return {
-        "s3.1.tie_fired": total["tied_reductions"], "s3.1.reductions": total["reductions"],
-        "s3.1.tie_rate": total["tied_reductions"] / total["reductions"],
-        "s3.1.cells_changed": total["cell_changed"], "s3.1.strict_labeled": total["strict_labelled"],
-        "a33.tie_rows": total["any_tied"], "a33.rows": total["n"], "a33.cells_pct": changed,
-        "a33.coll_changed": total["collapse_changed"], "a33.corr_changed": total["correction_changed"],
-        "c1.ds_calls": logged["deepseek-v4-flash"],
-    }
+    return {"c1.ds_calls": parser_traces.set_index("lane")["n_states"]["deepseek-v4-flash"]}
 
 
 def unreadable_as_flip(model_rows, four_round_rows):
