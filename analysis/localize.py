@@ -16,10 +16,11 @@ from scipy.stats import rankdata
 from analysis import stats
 from analysis.errors import DataError, choice
 from analysis.ledger import as_float
+from analysis.resampling import resamples
 
 VIEWS = ("baseline", "r1", "full")
 FITS = ("published", "converged")
-UNITS = ("debate", "question")
+UNITS = ("debate", "question", "row", "two-way")
 POOLED = "pooled"
 
 
@@ -505,9 +506,10 @@ def auc_lift(debates, scores_a, scores_b, *, n_boot=1000, seed=20260424, level=0
         Seed of `random.Random`.
     level : float
         Level of the percentile interval.
-    unit : {"debate", "question"}
-        What is drawn with replacement: debates (the paper), or questions with all debates on them
-        (clustered).
+    unit : {"debate", "question", "row", "two-way"}
+        What is drawn with replacement: debates (the paper), questions or rows with all their debates
+        (clustered), or questions and rows both, each debate counting the product of its two counts. Rows are
+        drawn with the next seed.
 
     Returns
     -------
@@ -517,7 +519,7 @@ def auc_lift(debates, scores_a, scores_b, *, n_boot=1000, seed=20260424, level=0
 
     References
     ----------
-    Section E.1.
+    Section E.1. Two-way: Owen (2007), The pigeonhole bootstrap, Annals of Applied Statistics 1.
 
     Examples
     --------
@@ -533,17 +535,9 @@ def auc_lift(debates, scores_a, scores_b, *, n_boot=1000, seed=20260424, level=0
     keep = ~(np.isnan(a) | np.isnan(b)) & debates["cell"].notna().to_numpy()
     a, b = a[keep], b[keep]
     y = (debates["cell"] == "collapse").to_numpy()[keep]
-    if unit == "debate":
-        n_units, member = len(y), None
-    else:
-        member, questions = pd.factorize(debates["question"].to_numpy()[keep])
-        n_units = len(questions)
     ranked = [_tie_groups(y, score) for score in (a, b)]
     lifts = np.full(n_boot, np.nan)
-    for i, drawn in enumerate(_resamples(n_units, n_boot, seed) if n_units else ()):
-        weight = np.bincount(drawn, minlength=n_units)
-        if member is not None:
-            weight = weight[member]
+    for i, weight in enumerate(_weights(debates[keep], unit, n_boot, seed) if len(y) else ()):
         areas = [_weighted_auc(code, n_groups, weight) for code, n_groups in ranked]
         lifts[i] = areas[1] - areas[0]
     used = lifts[~np.isnan(lifts)]
@@ -552,6 +546,20 @@ def auc_lift(debates, scores_a, scores_b, *, n_boot=1000, seed=20260424, level=0
     auc_a, auc_b = auc(y, a), auc(y, b)
     counts = len(y), int(y.sum()), n_boot, len(used)
     return Lift(auc_b - auc_a, float(low), float(high), float(median), auc_a, auc_b, *counts)
+
+
+def _weights(debates, unit, n_boot, seed):
+    """Yield how often each debate counts in each resample."""
+    if unit == "debate":
+        n = len(debates)
+        yield from (np.bincount(drawn, minlength=n) for drawn in resamples(n, n_boot, seed))
+    elif unit == "two-way":
+        pairs = zip(_weights(debates, "question", n_boot, seed), _weights(debates, "row", n_boot, seed + 1))
+        yield from (by_question * by_row for by_question, by_row in pairs)
+    else:
+        member, names = pd.factorize(debates[unit].to_numpy())
+        for drawn in resamples(len(names), n_boot, seed):
+            yield np.bincount(drawn, minlength=len(names))[member]
 
 
 def _tie_groups(y, score):
@@ -567,23 +575,3 @@ def _weighted_auc(code, n_groups, weight):
     if pairs == 0:
         return np.nan
     return positive @ (np.cumsum(negative) - negative / 2) / pairs
-
-
-def _resamples(n, n_boot, seed):
-    """Yield n_boot arrays of n indices: n calls of ``random.Random(seed).randrange(n)`` for each.
-
-    `randrange` takes the top bits of a 32-bit Mersenne Twister output and rejects values that are too large.
-    NumPy has the same twister, so its state is set to Python's and the outputs are drawn in bulk.
-    """
-    *key, position = random.Random(seed).getstate()[1]
-    twister = np.random.MT19937()
-    state = {"key": np.array(key, dtype=np.uint32), "pos": position}
-    twister.state = {"bit_generator": "MT19937", "state": state}
-    shift = np.uint64(32 - n.bit_length())
-    pool = np.empty(0, dtype=np.intp)
-    for _ in range(n_boot):
-        while len(pool) < n:
-            drawn = (twister.random_raw(max(n, 1 << 16)) >> shift).astype(np.intp)
-            pool = np.concatenate([pool, drawn[drawn < n]])
-        yield pool[:n]
-        pool = pool[n:]

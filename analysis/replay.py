@@ -17,6 +17,7 @@ from analysis.errors import DataError, choice
 from analysis.ledger import as_float, final_credit
 
 POOLED = "pooled"
+COLUMNS = ["n", "gated", "prevented", "lost", "net", "delta_pp", "break_even", "collapse", "correction"]
 WORDS = {"freeze": True, "1": True, "true": True, "continue": False, "0": False, "false": False}
 
 
@@ -159,8 +160,7 @@ def _score(counts, w_collapse, w_correction, names=()):
     with np.errstate(divide="ignore", invalid="ignore"):
         delta, break_even = 100 * net / counts["n"].to_numpy(float), lost / prevented
     scored = counts.assign(net=net, delta_pp=delta, break_even=break_even)
-    order = ["n", "gated", "prevented", "lost", "net", "delta_pp", "break_even", "collapse", "correction"]
-    return scored[[*names, *order] + ["undefined"] * ("undefined" in scored)]
+    return scored[[*names, *COLUMNS] + ["undefined"] * ("undefined" in scored)]
 
 
 def replay_gates(debates, gates=tuple(GATES), *, w_collapse=1.0, w_correction=1.0):

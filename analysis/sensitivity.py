@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis import claims, data, ledger, localize, replay
+from analysis import data, ledger, localize, replay
 
 
 def ties(interval="wilson"):
@@ -98,30 +98,3 @@ def gates(paper, added):
         for gate in replay.GATES
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def printed_freezes():
-    """Arithmetic of the freeze rows whose decisions are not public, from the printed counts of prevented and lost.
-
-    Returns
-    -------
-    DataFrame
-        `replay.from_aggregate`, indexed by gate.
-
-    References
-    ----------
-    Tables 7 and 38.
-
-    Examples
-    --------
-    >>> printed_freezes()["net"].tolist()
-    [-79.0, -13.0, -29.0]
-    """
-    printed = claims.printed_values(claims.registry())
-    names = {
-        "probe-gated freeze": ("t2.freeze.n", "abs.freeze.prevented", "abs.freeze.lost"),
-        "Round 1 majority rule": ("t2.r1.n", "t2.r1rule.prevented", "t2.r1rule.lost"),
-        "Round 1 stump": ("t2.r1.n", "t2.stump.prevented", "t2.stump.lost"),
-    }
-    n, prevented, lost = (printed[list(ids)].to_numpy(int) for ids in zip(*names.values()))
-    return replay.from_aggregate(n, prevented, lost, index=pd.Index(names, name="gate"))

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from analysis import data, ledger, localize
 from analysis.errors import DataError
+from analysis.resampling import resamples
 
 
 @pytest.fixture(scope="module")
@@ -275,8 +276,8 @@ def test_unknown_options_list_the_known():
         localize.oof_scores(composed(), view="all")
     with pytest.raises(ValueError, match="fit='best': expected one of published, converged"):
         localize.auc_table(composed(), fit="best")
-    with pytest.raises(ValueError, match="unit='row': expected one of debate, question"):
-        localize.auc_lift(composed(), np.zeros(60), np.zeros(60), unit="row")
+    with pytest.raises(ValueError, match="unit='model': expected one of debate, question, row, two-way"):
+        localize.auc_lift(composed(), np.zeros(60), np.zeros(60), unit="model")
 
 
 labelled = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2,
@@ -310,7 +311,7 @@ def test_roc_encloses_the_area(pairs):
                                          (100_000, 11)])
 def test_bulk_draws_are_pythons(n, seed):
     rng = random.Random(seed)
-    for drawn in localize._resamples(n, 3, seed):
+    for drawn in resamples(n, 3, seed):
         assert drawn.tolist() == [rng.randrange(n) for _ in range(n)]
 
 
@@ -366,6 +367,30 @@ def test_clustered_bootstrap_draws_questions_whole():
         lifts.append(localize.auc(y[drawn], b[drawn]) - localize.auc(y[drawn], a[drawn]))
     found = localize.auc_lift(frame, a, b, n_boot=50, seed=8, unit="question")
     assert [found.low, found.high] == pytest.approx(np.percentile(lifts, [2.5, 97.5]).tolist(), abs=1e-12)
+
+
+def test_rows_are_drawn_whole_and_crossed_with_questions():
+    frame = composed()
+    a, b = np.arange(60) % 7, np.arange(60) % 11
+    y = (frame["cell"] == "collapse").to_numpy()
+    questions, rows = frame["question"].unique(), frame["row"].unique()
+    by_question, by_row, both = random.Random(8), random.Random(8), random.Random(9)
+
+    def lift(drawn):
+        return localize.auc(y[drawn], b[drawn]) - localize.auc(y[drawn], a[drawn])
+
+    row_lifts, crossed = [], []
+    for _ in range(50):
+        members = [np.flatnonzero(frame["row"] == rows[by_row.randrange(2)]) for _ in rows]
+        row_lifts.append(lift(np.concatenate(members)))
+        drawn_questions = [questions[by_question.randrange(len(questions))] for _ in questions]
+        drawn_rows = [rows[both.randrange(2)] for _ in rows]
+        cell = [np.flatnonzero((frame["row"] == row) & (frame["question"] == question))
+                for row in drawn_rows for question in drawn_questions]
+        crossed.append(lift(np.concatenate(cell)))
+    for unit, lifts in {"row": row_lifts, "two-way": crossed}.items():
+        found = localize.auc_lift(frame, a, b, n_boot=50, seed=8, unit=unit)
+        assert [found.low, found.high] == pytest.approx(np.percentile(lifts, [2.5, 97.5]).tolist(), abs=1e-12)
 
 
 def test_scores_must_fit_and_holes_are_left_out(paper, scores):
