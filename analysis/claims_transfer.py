@@ -1,53 +1,33 @@
 """Printed numbers about other benchmarks, held-out rows, added rows and answer modes.
 
-As `analysis.claims_screen`: each function takes tables of data/ and hands their cells out to the claim ids
-that print them, in natural units.
+As `analysis.claims_screen`: each function takes tables of data/ and hands cells of `analysis.transfer` out to
+the claim ids that print them, in natural units.
 """
 
-import pandas as pd
-
-from analysis import data, screen, stats
+from analysis import data, reasoning, transfer, transfer_choices
 from analysis.claims_cells import cells
 from analysis.errors import DataError
 
-# Claim id part -> model of cross_benchmark_runs, in the runs over the full benchmark.
-FULL = {"mistral": "mistral-small-4", "gemini": "models/gemini-3.1-flash-lite-preview",
+# Claim id part -> row of the runs over the full benchmark.
+FULL = {"mistral": "mistral-small-4", "gemini": "gemini-3.1-flash-lite",
         "deepseek": "deepseek-v4-flash", "llama": "llama-3.3-70b-instruct"}
 PANELS = {"1": "mistral+llama3.3+deepseek", "2": "mistral+deepseek+llama4-scout",
           "3": "mistral+deepseek+qwen3-4b"}
 EFFORTS = ("low", "medium", "high")
-
-
-def rates(table):
-    """Rates and nets that follow from the counts of a ledger.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns `n, init_correct, collapse, correction`; `init_wrong` and `final_correct` are made where
-        absent (all other debates; what the transitions leave right).
-
-    Returns
-    -------
-    DataFrame
-        The table with `init_wrong, final_correct, net` (counts) and `init_acc, final_acc, c_cond,
-        correction_rate` (fractions).
-
-    Examples
-    --------
-    >>> counts = pd.DataFrame({"n": [10], "init_correct": [6], "collapse": [1], "correction": [2]})
-    >>> rates(counts)[["init_wrong", "final_correct", "net"]].values.tolist()
-    [[4, 7, 1]]
-    """
-    out = table.copy()
-    out["net"] = out["correction"] - out["collapse"]
-    if "init_wrong" not in out:
-        out["init_wrong"] = out["n"] - out["init_correct"]
-    if "final_correct" not in out:
-        out["final_correct"] = out["init_correct"] + out["net"]
-    out["init_acc"], out["final_acc"] = out["init_correct"] / out["n"], out["final_correct"] / out["n"]
-    return out.assign(c_cond=out["collapse"] / out["init_correct"],
-                      correction_rate=out["correction"] / out["init_wrong"])
+# What the paper prints in words of the follow-up, whose tables and debates are not public: which exhibit they
+# belong to.
+FOLLOW_UP = {
+    "Table 43": [
+        "s6.settings", "s6.binary_min", "s6.binary_max", "s6.expected_min", "s6.expected_max",
+        "g5.pool", "g5.peer_runs", "g5.private_runs", "g5.coll_neg", "g5.coll_ci", "g5.tied_up",
+        "g5.corr_down", "g5.exp_ci", "g5.ctrl_models", "g5.ctrl_runs", "g5.ctrl_q3", "g5.ctrl_granite",
+        "g5.ctrl_holm",
+    ],
+    "Table 44": [
+        "s6.reason_rows", "s6.reason_negative", "s6.reason_ci_neg", "g5.pool_reason", "g5.pool_math",
+        "g5.oss_low", "g5.oss_med", "g5.qc",
+    ],
+}
 
 
 def benchmarks(cross_benchmark, runs):
@@ -72,19 +52,19 @@ def benchmarks(cross_benchmark, runs):
     >>> int(found["d3.deepseek.net"])
     37
     """
-    ran = runs.set_index("run")
-    counts = cross_benchmark.assign(model=cross_benchmark["run"].map(ran["model"]),
-                                    full=cross_benchmark["run"].map(ran["in_paper_table"]))
-    full = rates(counts[counts["full"]]).set_index("model")
+    counts = transfer.benchmarks(cross_benchmark, runs)
+    full = counts[counts["full"]].set_index("row")
     # The other Gemini 3.1 Flash-Lite run asked two benchmarks.
-    small = rates(counts[(counts["model"] == FULL["gemini"]) & ~counts["full"]]).set_index("benchmark")
-    both = rates(small[["n", "init_correct", "collapse", "correction"]].sum().to_frame().T).iloc[0]
+    small = counts[(counts["row"] == FULL["gemini"]) & ~counts["full"]].set_index("benchmark")
+    both = transfer.rates(small[["n", "init_correct", "collapse", "correction"]].sum().to_frame().T).iloc[0]
     only = {name: full.loc[model] for name, model in FULL.items()}
     gemini, mistral, deepseek = only["gemini"], only["mistral"], only["deepseek"]
     return {
         **cells("t2.gpqa", full, {name: FULL[name] for name in ("mistral", "deepseek")},
                 {"collapse": "collapse", "correct": "correction"}),
         "t2.gpqa.n": _one(full["n"], "n"), "s4.4.mistral_missing": mistral["init_missing"],
+        "s4.4.mistral_net": mistral["net"],
+        "g3.mistral.neg_valid": mistral["init_wrong"] - mistral["init_missing"],
         "d3.gemini.n_each": _one(small["n"], "n"), "d3.gemini.n": both["n"],
         "d3.gemini.init": both["init_acc"], "d3.gemini.final": both["final_acc"],
         "d3.gemini.coll": both["collapse"], "d3.gemini.coll_pct": both["c_cond"],
@@ -112,7 +92,7 @@ def _one(column, field):
 
 
 def holdouts(table):
-    """Rows held out of the cohort, matched or run later.
+    """Rows held out of the cohort, matched or run later, at their last round.
 
     Parameters
     ----------
@@ -132,8 +112,8 @@ def holdouts(table):
     >>> holdouts(data.table("holdouts"))["d2.lanes"]
     5
     """
-    rows = rates(table).set_index("row")
-    matched, qwen = rows[rows["panel"] == "matched"], rows.loc["qwen3-32b"]
+    rows = transfer.holdouts(table).query("endpoint_round != 3").set_index("row")
+    matched, qwen = rows[rows["panel"] == "matched"], rows.loc[transfer.HELD_OUT]
     mistral = matched.loc["mistral-small-4"]
     accurate = matched[matched["family"].isin(["Google", "xAI"])]
     parts = {"coll": "collapse", "corr": "correction", "coll_pct": "c_cond", "corr_pct": "correction_rate"}
@@ -173,19 +153,18 @@ def with_held_out_row(model_rows, table):
     >>> round(float(with_held_out_row(data.model_rows(), data.table("holdouts"))["d5.g8_rho"]), 3)
     0.857
     """
-    added = rates(table).query("row == 'qwen3-32b'")[["row", "family", "alpha_tot", "c_cond"]]
-    same = screen.with_added(model_rows, added).set_index("rows").loc["qwen3-32b"]
-    own = screen.with_added(model_rows, added.assign(family=added["row"])).set_index("rows").loc["qwen3-32b"]
+    tests = transfer.with_held_out(model_rows, table).set_index("rows")
+    same, own = tests.loc["in its family"], tests.loc["as its own family"]
     return {"d5.row_rho": same["row_rho"], "d5.fam_rho": same["rho"], "d5.g8_rho": own["rho"]}
 
 
-def extension(model_rows, extension_rows):
-    """The rank tests over eleven families, and without one.
+def local_rows(model_rows, four_round_ledger):
+    """How many rows of the cohort were served locally.
 
     Parameters
     ----------
-    model_rows, extension_rows : DataFrame
-        The realised cohort; the rows added to it.
+    model_rows, four_round_ledger : DataFrame
+        Tables of data/.
 
     Returns
     -------
@@ -193,23 +172,14 @@ def extension(model_rows, extension_rows):
 
     References
     ----------
-    G.1.
+    A.4.
 
     Examples
     --------
-    >>> extension(data.model_rows(), data.table("extension_rows"))["g1.ext_G"]
-    11
+    >>> local_rows(data.model_rows(), data.table("four_round_ledger"))
+    {'a4.oss_models': 9}
     """
-    added = extension_rows.assign(init_acc=extension_rows["init_correct"] / extension_rows["n"],
-                                  c_cond=extension_rows["collapse"] / extension_rows["init_correct"])
-    rows = pd.concat([model_rows, added], ignore_index=True)
-    out = {"g1.ext_rows": len(rows), "g1.ext_G": rows["family"].nunique(),
-           "g1.g31pro_missing": added.set_index("row").loc["gemini-3.1-pro", "unparsed_rate"]}
-    for stem, some in (("g1.ext", rows), ("g1.noten", rows[rows["family"] != "Tencent"])):
-        family, partial = screen.family_association(some).iloc[0], screen.partial(some).iloc[0]
-        out |= {f"{stem}_rho": family["rho"], f"{stem}_p": family["p_two_sided"],
-                f"{stem}_partial": partial["rho"], f"{stem}_partial_p": partial["p_t"]}
-    return out
+    return {"a4.oss_models": len(transfer.served_locally(model_rows, four_round_ledger))}
 
 
 def responses(response_ledgers, paired_arms):
@@ -233,29 +203,27 @@ def responses(response_ledgers, paired_arms):
     >>> int(responses(data.table("response_ledgers"), data.table("paired_arms"))["g3.net_strict.1"])
     22
     """
-    ledgers = rates(response_ledgers)
-    at_three = ledgers[ledgers["endpoint_round"] == 3]
-    mixed = at_three[at_three["group"] == "heterogeneous_panels"]
-    net = mixed.set_index(["tie", "row"])["net"]
+    ledgers = transfer.rates(response_ledgers)
+    at_three = ledgers[ledgers["endpoint_round"] == 3].drop_duplicates("row").set_index("row")
+    mixed = transfer_choices.mixed_panels(response_ledgers).set_index("row")
     gsm = ledgers[ledgers["group"] == "gsm8k"]
-    glm = at_three.set_index("row").loc["glm-4.6-reasoning-disabled"]
-    effort = at_three.set_index("row")["unparsed_rate"]
+    glm, unread = at_three.loc["glm-4.6-reasoning-disabled"], at_three["unparsed_rate"]
     arms = ledgers[ledgers["group"] == "thinking_rerun"].set_index("row")["unclosed_rate"]
-    pair = paired_arms.query("analysis == 'peer_vs_self_paired' and arm_a == 'q8b_thinkOFF_peer'").iloc[0]
+    tests = reasoning.paired(paired_arms).set_index(["analysis", "arm_a"])
+    pair = tests.loc[("peer_vs_self_paired", "q8b_thinkOFF_peer")]
     return {
-        "g3.panels": mixed["row"].nunique(), "g3.q": _one(mixed["n"], "n"),
+        "g3.panels": len(mixed), "g3.q": _one(mixed["n"], "n"),
         "g3.tie_min": mixed["init_tied"].min(), "g3.tie_max": mixed["init_tied"].max(),
-        **{f"g3.net_alpha.{k}": net["alphabetic", panel] for k, panel in PANELS.items()},
-        **{f"g3.net_strict.{k}": net["undecided", panel] for k, panel in PANELS.items()},
-        "g3.none_min": mixed["unparsed_rate"].min(), "g3.none_max": mixed["unparsed_rate"].max(),
+        **{f"g3.net_alpha.{k}": mixed.loc[panel, "net_alphabetic"] for k, panel in PANELS.items()},
+        **{f"g3.net_strict.{k}": mixed.loc[panel, "net_undecided"] for k, panel in PANELS.items()},
+        "g3.none_min": unread[mixed.index].min(), "g3.none_max": unread[mixed.index].max(),
         "g3.gsm_coll_min": gsm["collapse"].min(), "g3.gsm_coll_max": gsm["collapse"].max(),
         "g3.gsm_pos": gsm["init_correct"].median(), "g3.gsm_none": gsm["unparsed_rate"].max(),
         "g3.glm_init": glm["init_acc"], "g3.glm_final": glm["final_acc"], "g3.glm_coll": glm["collapse"],
         "g3.glm_pos": glm["init_correct"], "g3.glm_corr": glm["correction"], "g3.glm_neg": glm["init_wrong"],
         "g4.n": pair["n_shared"], "g4.matched": pair["n_compared"],
-        "g4.peer_only": pair["only_a"], "g4.self_only": pair["only_b"],
-        "g4.p": stats.mcnemar(pair["only_a"], pair["only_b"]).p_two_sided,
+        "g4.peer_only": pair["only_a"], "g4.self_only": pair["only_b"], "g4.p": pair["p"],
         "g4.unclosed_q8_peer": arms["q8b_thinkON_peer"], "g4.unclosed_q8_self": arms["q8b_thinkON_self"],
         "g4.unclosed_q32": arms["q32b_thinkON_peer"],
-        **{f"g4.none_{level}": effort[f"gpt-5.4-mini effort {level}"] for level in EFFORTS},
+        **{f"g4.none_{level}": unread[f"gpt-5.4-mini effort {level}"] for level in EFFORTS},
     }
