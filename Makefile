@@ -1,6 +1,7 @@
 # make book    build the book (and everything it needs), print where to open it
 # make test    run every check: tests, doctests, notebooks against their stored outputs, the pages in a browser
 # make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...] [SYNTHETIC=1]
+# make mlm     sample the multilevel model again and store its draws (about twenty minutes on two cores; pages read the stored draws)
 # make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
 # make lock    compile requirements.in into requirements.txt (needs uv)
 # make clean   remove what was built, keep the environment
@@ -31,17 +32,17 @@ $(foreach choice,TIE:alphabetic.undecided.expected MISSING:initially_wrong.drop.
 CHOICES := --tie $(TIE) --missing $(MISSING) --interval $(INTERVAL)
 
 PACKAGE := $(wildcard analysis/*.py)
-DATA := $(wildcard data/*.csv data/claims/*.csv)
+DATA := $(wildcard data/*.csv data/claims/*.csv data/multilevel/*.parquet)
 ROWS := $(patsubst data/rows/%/row.json,%,$(wildcard data/rows/*/row.json))
 ROW_FILES := $(wildcard data/rows/*/*)
 PROSE := $(wildcard book/*.md book/*.bib book/_static/* book/_ext/*.py) _config.yml _toc.yml $(wildcard data/*.md data/dictionary.csv)
 
 # Pages that show added rows, pages that do not, and one page a row.
-WITH_ROWS := intro transitions screen localisation replay rows
-WITHOUT_ROWS := claims dictionary probe transfer parser pilot
+WITH_ROWS := intro transitions screen robustness localisation replay cards transfer probe parser costs rows
+WITHOUT_ROWS := findings exhibits claims dictionary interventions follow-up pilot multilevel
 PAGES := $(WITH_ROWS:%=book/%.ipynb) $(WITHOUT_ROWS:%=book/%.ipynb) $(ROWS:%=book/rows/%.ipynb)
 
-.PHONY: book test row notebooks executed lock clean browser
+.PHONY: book test row mlm notebooks executed lock clean browser
 .DELETE_ON_ERROR:
 
 book: .venv/installed build/choices build/rows
@@ -60,11 +61,12 @@ $(WITH_ROWS:%=book/%.ipynb): book/%.ipynb: notebooks/%.ipynb $(PACKAGE) $(DATA) 
 book/rows/%.ipynb: notebooks/row.ipynb data/rows/%/row.json $(PACKAGE) $(DATA) build/choices .venv/installed
 	@$(RUN) book execute $< $@ $(CHOICES) --row $*
 
-# --all: every page lists the added rows at its side, so that one row more or less changes them all.
+# --all: every page lists the added rows at its side, and shares the style and the contents, so that one row more or less
+# changes them all; a page that changed alone is rendered alone.
 # A failed build must not leave pages whose warnings were already shown: the next run would not see them again.
 $(SITE)/.built: $(PAGES) $(PROSE) build/rows
 	@$(RUN) book prune --keep "$(ROWS)"
-	@$(BIN)/jupyter-book build book --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . --all -W --keep-going -q \
+	@$(BIN)/jupyter-book build book --config "$(CURDIR)/_config.yml" --toc "$(CURDIR)/_toc.yml" --path-output . $(if $(filter-out book/%.ipynb book/%.md,$?),--all) -W --keep-going -q \
 		|| { rm -rf _build; echo "The book was not built: the messages above are errors." >&2; exit 1; }
 	@touch $@
 
@@ -105,6 +107,9 @@ row: .venv/installed
 	@$(RUN) row add "$$ROW_FILE" --id "$$ROW_ID" --model "$$ROW_MODEL" --family "$$ROW_FAMILY" \
 		$(if $(POLICY),--policy "$$ROW_POLICY") $(if $(LABELS),--labels "$$ROW_LABELS") $(if $(PROBES),--probes "$$ROW_PROBES") $(if $(SYNTHETIC),--synthetic)
 	@$(MAKE) --no-print-directory book PATH=
+
+mlm: .venv/installed
+	@$(RUN) mlm
 
 notebooks: .venv/installed
 	@$(RUN) book refresh $(filter-out %.failed.ipynb,$(wildcard notebooks/*.ipynb))

@@ -7,10 +7,10 @@ import base64
 import html
 import re
 from typing import NamedTuple
-import re
+
 import pandas as pd
 
-from analysis import data, ledger, rows
+from analysis import data, exhibits, ledger, rows
 from analysis.errors import choice
 
 # --- what a notebook shows -------------------------------------------------------------------------------------------
@@ -81,6 +81,7 @@ def p_value(value):
     return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
 
 
+TALL = 15  # lines beyond which a table with named lines scrolls
 FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])")
 
 
@@ -107,7 +108,7 @@ class Shown:
         return self.text
 
 
-def show(table, *, name, caption, source=None):
+def show(table, *, name, caption, source=None, exhibit=None, ids=None):
     """Show a table with its caption and a link to the same numbers at full precision as CSV.
 
     Parameters
@@ -120,6 +121,11 @@ def show(table, *, name, caption, source=None):
         One sentence that says what is shown, of which unit and denominator.
     source : DataFrame, optional
         What the download holds; the shown table unless given.
+    exhibit : str or sequence of str, optional
+        Tables or figures of the paper that this one stands for, such as "Table 6": named before the caption, with
+        their states.
+    ids : sequence of str, optional
+        HTML ids of the lines, for links to them; a long table with ids scrolls inside its frame.
 
     Returns
     -------
@@ -134,12 +140,14 @@ def show(table, *, name, caption, source=None):
     kinds = [_kind(table[column]) for column in table]
     head = "".join(f'<th scope="col"{kind}>{html.escape(str(column))}</th>' for column, kind in zip(table, kinds))
     lines = []
-    for first, *rest in table.itertuples(index=False, name=None):
+    names = [f' id="{html.escape(name)}"' for name in ids] if ids is not None else [""] * len(table)
+    for line_id, (first, *rest) in zip(names, table.itertuples(index=False, name=None), strict=True):
         cells = "".join(f"<td{kind}>{_cell(value)}</td>" for value, kind in zip(rest, kinds[1:]))
-        lines.append(f'<tr><th scope="row"{kinds[0]}>{html.escape(str(first))}</th>{cells}</tr>')
+        lines.append(f'<tr{line_id}><th scope="row"{kinds[0]}>{_cell(first)}</th>{cells}</tr>')
+    tall = " ledger-tall" if ids is not None and len(table) > TALL else ""
     markup = (
-        f'<figure class="ledger-table" id="table-{html.escape(name)}"><figcaption>{html.escape(caption)}</figcaption>\n'
-        f'<div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">\n'
+        f'<figure class="ledger-table" id="table-{html.escape(name)}"><figcaption>{exhibits.badge(exhibit)}{html.escape(caption)}</figcaption>\n'
+        f'<div class="ledger-scroll{tall}" tabindex="0" role="region" aria-label="{html.escape(caption)}">\n'
         f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + f"\n</tbody></table></div>\n{link}</figure>"
     )
     return Shown(markup, f"{caption}\n{table.to_string(index=False)}")
@@ -193,11 +201,11 @@ def search(table, *, name, caption, source=None):
     from itables.javascript import generate_init_offline_itables_html
 
     bundle = generate_init_offline_itables_html(options.dt_bundle)
-    plain = table.map(str)
+    # Cells are escaped here and not by the widget, which would show links as their markup.
     widget = to_html_datatable(
-        plain, table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
+        table.map(_cell), table_id=f"search-{name}", connected=False, display_logo_when_loading=False, classes="display compact ledger-search",
         column_filters="footer", columnDefs=[{"targets": i, "ariaTitle": str(column)} for i, column in enumerate(table)],
-        lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=False,
+        lengthMenu=[25, 100, -1], showIndex=False, maxBytes=0, allow_html=True,
     )
     link, whole = _download(table if source is None else source, name)
     return Shown(f'{bundle}<figure class="ledger-table"><figcaption>{html.escape(caption)}</figcaption><div class="ledger-scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}">{widget}</div>\n{link}</figure>', f"{caption}\n{whole:,} rows")

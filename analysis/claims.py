@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import claims_arithmetic, data, recompute
-from analysis.errors import DataError
+from analysis.claims_cells import NOTEBOOKS
+from analysis.errors import DataError, choice
 
 TABLE, FROZEN = "claims/paper", "claims/verdicts"
 VERDICTS = ("holds", "differs", "aggregate", "gated", "setting", "open")
@@ -211,13 +212,15 @@ def printed_values(registry):
 # --- verdicts -----------------------------------------------------------------------------------------------
 
 
-def verdicts(registry=None):
+def verdicts(registry=None, page=None):
     """Compare every printed number with what data/ gives.
 
     Parameters
     ----------
     registry : DataFrame, optional
         Claims; all of `registry` unless given.
+    page : str, optional
+        Stem of a page of the book: only the claims that it computes.
 
     Returns
     -------
@@ -249,9 +252,13 @@ def verdicts(registry=None):
     >>> table.loc["abs.freeze.lost", "verdict"]
     'gated'
     """
+    if page is not None:
+        choice("page", page, NOTEBOOKS)
     table = _read() if registry is None else registry
     printed = printed_values(table)
-    found = pd.concat([recompute.values(printed), claims_arithmetic.values(table, printed)])
+    found = pd.concat([recompute.values(printed, page), claims_arithmetic.values(table, printed)])
+    if page is not None:
+        table = table[table["id"].isin(found.index[found["notebook"] == page])].reset_index(drop=True)
     found = found.reindex(table["id"])
     scale = table["unit"].map(SCALE).fillna(1).to_numpy()
     computable = table["rebuild"].isin(COMPUTABLE).to_numpy()

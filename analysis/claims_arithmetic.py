@@ -9,9 +9,8 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy import stats as sps
 
-from analysis import replay, stats
+from analysis import replay, screen, stats
 from analysis.claims_cells import as_frame
 from analysis.errors import DataError
 
@@ -76,37 +75,40 @@ def _is_rejected(own, level, *p):
 
 
 def _families_needed(rho, level, power):
-    """Fewest families for a partial rank correlation with one control (Fisher z, both tails)."""
-    critical = sps.norm.ppf(1 - level / 2)
-    sizes = np.arange(5, 1000)
-    z = np.arctanh(rho) * np.sqrt(sizes - 4)
-    return int(sizes[np.argmax(sps.norm.sf(critical - z) + sps.norm.cdf(-critical - z) >= power)])
+    return screen.plan_families(rho, level=level, power=power)["n_families"].astype(float).item()
 
 
 # Notebook -> pattern of ids -> function of the printed values named in the claim's `inputs`, in that order.
 FORMULAS = {
     "replay": {
         "s1.freeze.net": _difference, "t2.r1rule.net": _difference, "t2.stump.net": _difference,
-        "e9.dg.net": _difference, "s6.n_gates": _negative, "s1.breakeven": _break_even,
+        "s6.n_gates": _negative, "s1.breakeven": _break_even,
         "s6.freeze.r2": _weighted, "s6.r1rule.r2": _weighted,
         "e7.always.delta": _delta, "e7.r1rule.delta": _delta,
-        "e7.stump.delta": _share, "e8.pooled": _share, "e9.dg.delta": _share,
+        "e7.stump.delta": _share, "e8.pooled": _share,
+    },
+    "interventions": {
+        "e5.reduction": lambda before, after: 1 - after / before, "e9.dg.net": _difference, "e9.dg.delta": _share,
     },
     "screen": {
-        "s4.3.delta_rho": _difference, "c2.loqwen_n": lambda rows: rows - 1, "g1.reordered_pct": _share,
-        "g1.power_*": _families_needed,
+        "s4.3.delta_rho": _difference, "c2.loqwen_n": lambda rows: rows - 1,
+    },
+    "robustness": {
+        "g1.reordered_pct": _share, "g1.power_*": _families_needed,
     },
     "transitions": {
         "s1.ccond.ratio": _share,
     },
-    "claims": {
-        "s4.4.mistral_net": _difference, "s4.4.mistral_net_valid": _difference,
-        "g3.mistral.*_valid": _difference,
+    "transfer": {
+        "s4.4.mistral_net_valid": _difference, "g3.mistral.correct_valid": _difference,
+    },
+    "probe": {
         "s5.2.n_order": _larger, "s5.2.n_models": _number, "s5.2.grand_d": _mean, "s5.2.holm_n": _rejected,
         "t20.*.n": _number, "t20.*.mean_d": _mean, "t20.*.strict": _ordered, "t20.*.holm": _is_rejected,
         "b3.n_negative": _difference, "b7.*": _same,
+    },
+    "costs": {
         "c6.r5_calls": lambda questions, repeats, each: questions * repeats * (1 + each),
-        "e5.reduction": lambda before, after: 1 - after / before,
     },
 }
 

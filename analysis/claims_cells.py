@@ -8,7 +8,8 @@ import pandas as pd
 from analysis.errors import choice
 
 NOTEBOOKS = (
-    "transitions", "screen", "probe", "localisation", "replay", "transfer", "parser", "pilot", "claims",
+    "transitions", "screen", "robustness", "probe", "localisation", "multilevel", "replay", "interventions", "transfer",
+    "follow-up", "parser", "costs", "pilot", "claims",
 )
 
 # How claim ids name the models: id part -> row of the debates, of sealed_rows, of probe_cells.

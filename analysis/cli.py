@@ -28,6 +28,7 @@ Ties = Literal["alphabetic", "undecided", "expected"]
 MissingRules = Literal["initially_wrong", "drop", "undecided"]
 Intervals = Literal["wilson", "jeffreys"]
 Policies = Literal["reference", "strict", "anchored"]
+MultilevelFits = Literal["reported", "all-models"]
 
 
 def _distinct(labels):
@@ -215,16 +216,111 @@ def screen_command(
 
 
 @app.command("claims")
-def claims_command(as_json: Json = False):
+def claims_command(
+    verdict: Annotated[Literal["holds", "differs", "aggregate", "gated", "setting", "open"] | None, typer.Option(help="Only claims with this verdict.")] = None,
+    page: Annotated[str | None, typer.Option(help="Only claims computed on this page of the book, such as screen.")] = None,
+    as_json: Json = False,
+):
     """List every printed number of the paper with its recomputed value and verdict."""
     from analysis import claims
 
-    table = claims.verdicts()
+    with _options():
+        table = claims.verdicts(page=page)
+    table = table[table["verdict"] == verdict] if verdict is not None else table
     if as_json:
         _emit(table, True)
         return
     _emit(table[["id", "printed", "computed", "verdict", "notebook"]], False)
     print("\n" + ", ".join(f"{n} {verdict}" for verdict, n in table["verdict"].value_counts().items()))
+
+
+@app.command("mlm")
+def mlm_command(
+    only: Annotated[MultilevelFits | None, typer.Option("--fit", help="Fit to sample; both unless given.")] = None,
+    draws: Annotated[int, typer.Option("--draws", min=100, help="Kept draws a chain.")] = 5000,
+    tune: Annotated[int, typer.Option("--tune", min=100, help="Warm-up draws a chain.")] = 3000,
+    chains: Annotated[int, typer.Option("--chains", min=2)] = 4,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 20260424,
+    as_json: Json = False,
+):
+    """Sample the multilevel model again and store the draws under data/multilevel; takes minutes."""
+    from analysis import multilevel
+
+    found = {}
+    for name in [only] if only else multilevel.FITS:
+        design = multilevel.paper_design(name)
+        print(f"{name}: {len(design):,} debates, {chains} chains of {tune:,} + {draws:,} draws", file=sys.stderr)
+        found[name] = multilevel.fit(design, draws=draws, tune=tune, chains=chains, seed=seed, progress=True)
+        multilevel.save(found[name], name)
+    _emit(multilevel.overview(found), as_json)
+
+
+@app.command("card")
+def card_command(
+    row: Annotated[str | None, typer.Argument(help="A row of the paper's, or one that you added; --list names them.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write the card to, as JSON.")] = None,
+    names: Annotated[bool, typer.Option("--list", help="Name the rows that have a card.")] = False,
+    check: Annotated[Path | None, typer.Option("--validate", help="Check a card, or a file of debates, probes or feature lines, field by field.")] = None,
+    schema: Annotated[str | None, typer.Option("--schema", help="Print the JSON Schema of this name ('list' names them); with --validate: check against it.")] = None,
+    as_json: Json = False,
+):
+    """Fill in the reuse card of a row, or check one.
+
+    Example: python -m analysis card llama-3.1-8b --out llama.card.json;
+    python -m analysis card --validate llama.card.json
+    """
+    import pandas as pd
+
+    from analysis import schemas
+
+    if sum([row is not None, names, check is not None or schema is not None]) != 1:
+        raise typer.BadParameter("expected one of ROW, --list, --validate FILE and --schema NAME")
+    if out is not None and row is None:
+        raise typer.BadParameter("--out: expected a ROW to write")
+    if schema is not None and schema not in ("list", *schemas.SCHEMAS) or check is not None and schema == "list":
+        raise typer.BadParameter(f"--schema {schema}: expected one of {', '.join(schemas.SCHEMAS)}")
+    if check is not None:
+        from analysis import validation
+
+        found = validation.validate(check, schema=schema)
+        if as_json or len(found):
+            _emit(found, as_json)
+        else:
+            print(f"{check}: as expected.")
+        if len(found):
+            raise typer.Exit(1)
+    elif schema == "list":
+        _emit(pd.DataFrame({"schema": list(schemas.SCHEMAS)}), as_json)
+    elif schema is not None:
+        print(json.dumps(schemas.schema(schema), indent=1))
+    else:
+        from analysis import cards
+
+        if names:
+            _emit(pd.DataFrame({"row": cards.ids()}), as_json)
+        else:
+            _show_card(cards.card(row), out, as_json)
+
+
+def _show_card(one, out, as_json):
+    import textwrap
+
+    from analysis import cards, tables_cards
+
+    if out is not None:
+        cards.write(one, out)
+    if as_json:
+        print(cards.to_json(one), end="")
+    elif out is not None:
+        print(f"Card of {one.row_id} written to {out}.")
+    else:
+        for group, lines in tables_cards.card(one).groupby("Group", sort=False):
+            print(group)
+            for field, value, tier in lines[["Field", "Value", "Tier"]].itertuples(index=False):
+                first, *more = textwrap.wrap(value, 90) or [""]
+                print(f"  {field:32} {tier:8} {first}")
+                for line in more:
+                    print(f"{'':44}{line}")
 
 
 RowPaths = Annotated[list[Path], typer.Argument(help="Files of the row's debates, any layout.")]
@@ -332,3 +428,12 @@ def book_prune(keep: Annotated[str, typer.Option("--keep", help="Ids of the rows
     from analysis.execute import prune
 
     prune(keep.split())
+
+
+@book_app.command("metadata")
+def book_metadata():
+    """Write data/croissant.json and data/schemas anew (after a change to data or to a schema)."""
+    from analysis import croissant
+
+    changed = croissant.write()
+    print("\n".join(f"wrote data/{name}" for name in changed) or "Nothing changed.")

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import blended_transform_factory
 
+from . import exhibits
 from .errors import DataError, choice
 
 # Luminances between 0.12 and 0.30 keep at least 3:1 against white and against #121212; cells that touch in a
@@ -123,6 +124,7 @@ class ThemedFigure:
     caption: str
     name: str
     svg: dict
+    exhibit: str | tuple | None = None
 
     def _repr_html_(self):
         alt = html.escape(self.alt, quote=True)
@@ -139,14 +141,14 @@ class ThemedFigure:
             f'<figure class="ledger-figure" id="figure-{self.name}">{_ONE_THEME}'
             '<div class="ledger-figure-scroll" style="overflow-x:auto" tabindex="0" role="group" '
             f'aria-label="Figure: {self.name.replace("-", " ")}">{"".join(images)}</div>'
-            f"<figcaption>{html.escape(self.caption, quote=False)}</figcaption></figure>"
+            f"<figcaption>{exhibits.badge(self.exhibit)}{html.escape(self.caption, quote=False)}</figcaption></figure>"
         )
 
     def __repr__(self):
         return self.alt
 
 
-def themed(draw, *args, alt, caption, name, **options):
+def themed(draw, *args, alt, caption, name, exhibit=None, **options):
     """Draw one figure for the light and the dark theme.
 
     Parameters
@@ -161,6 +163,8 @@ def themed(draw, *args, alt, caption, name, **options):
         Text under the figure; states unit and denominator. Plain text: it is escaped.
     name : str
         Short name in lower-case letters, digits and hyphens; the HTML id is ``figure-<name>``.
+    exhibit : str or sequence of str, optional
+        Tables or figures of the paper that this one stands for, as in `book.show`.
 
     Returns
     -------
@@ -191,7 +195,7 @@ def themed(draw, *args, alt, caption, name, **options):
             buffer = io.BytesIO()
             draw(*args, **options).savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
             svg[theme] = re.sub(rb">\s+<", b"><", buffer.getvalue())
-    return ThemedFigure(alt=alt, caption=caption, name=name, svg=svg)
+    return ThemedFigure(alt=alt, caption=caption, name=name, svg=svg, exhibit=exhibit)
 
 
 def checked(name, data, columns):

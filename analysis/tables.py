@@ -7,7 +7,6 @@ import re
 
 import pandas as pd
 
-from analysis import stats
 from analysis.book import Link, count, number, p_value, percent, rate
 
 
@@ -116,35 +115,6 @@ ALPHA_DEFINITIONS = {
 }
 
 
-def families(means):
-    """Family means of the screen and of conditional collapse.
-
-    Parameters
-    ----------
-    means : DataFrame
-        `association.family_means`.
-
-    Returns
-    -------
-    DataFrame
-        Sorted by flip rate.
-
-    Examples
-    --------
-    >>> from analysis import association, data
-    >>> families(association.family_means(data.model_rows()))["Family"].iloc[0]
-    'DeepSeek'
-    """
-    means = means.sort_values("alpha_tot")
-    return pd.DataFrame({
-        "Family": means["family"],
-        "Rows": means["n_rows"].map(count),
-        "Mean flip rate": means["alpha_tot"].map(lambda v: number(v, 4)),
-        "Mean conditional collapse": means["c_cond"].map(lambda v: percent(v, 2)),
-        "Mean initial accuracy": means["init_acc"].map(percent),
-    })
-
-
 GROUPINGS = {
     "family": "the paper's families",
     "qwen_generations": "Qwen split by generation",
@@ -195,74 +165,6 @@ def association(tests, first, heading):
     return out
 
 
-def leave_one_row_out(tests):
-    """Leave-one-row-out checks at row and family level.
-
-    Examples
-    --------
-    >>> from analysis import data, screen
-    >>> leave_one_row_out(screen.leave_one_row_out(data.model_rows())).shape
-    (6, 4)
-    """
-    return pd.DataFrame({
-        "Row left out": tests["dropped"],
-        "ρ over rows": tests["row_rho"].map(lambda v: number(v, 4)),
-        "ρ over families": tests["family_rho"].map(lambda v: number(v, 4)),
-        "Exact p over families": tests["family_p_two_sided"].map(p_value),
-    })
-
-
-PREDICTORS = {
-    "alpha_tot": "flip rate",
-    "alpha_default_condition": "flip rate, default condition in every row",
-    "init_acc": "initial accuracy",
-    "capability_pressure": "1 − initial accuracy",
-    "final_acc": "final accuracy (after the debate)",
-    "correction_rate": "correction rate (after the debate)",
-    "collapse_rate": "collapses over all debates (after the debate)",
-    "debate_revision_proxy": "released debate revision proxy",
-}
-
-
-def comparators(tests):
-    """Each predictor's rank correlation with conditional collapse, over rows and over families.
-
-    Examples
-    --------
-    >>> from analysis import data, screen
-    >>> comparators(screen.comparators(data.model_rows()))["Predictor"].iloc[0]
-    'flip rate'
-    """
-    return pd.DataFrame({
-        "Predictor": tests["predictor"].map(lambda name: PREDICTORS.get(name, name)),
-        "ρ over rows": [f"{number(v)} (n = {count(n)})" for v, n in zip(tests["row_rho"], tests["row_n"])],
-        "p (t approximation)": tests["row_p_asymptotic"].map(p_value),
-        "ρ over families": [f"{number(v)} (G = {count(n)})" for v, n in zip(tests["family_rho"], tests["family_n"])],
-        "Exact p": tests["family_p_two_sided"].map(p_value),
-        "Orders as extreme": [_orders(k, n) for k, n in zip(tests["family_two_sided_count"], tests["family_n_orders"])],
-    })
-
-
-def partials(tests):
-    """Rank correlations of flip rate and conditional collapse with a control taken out.
-
-    Examples
-    --------
-    >>> from analysis import data, screen
-    >>> partials(screen.partial(data.model_rows()))["Orders as extreme"].item()
-    '442/5,040'
-    """
-    return pd.DataFrame({
-        "Unit": tests["level"],
-        "Control": tests["controls"].map(lambda names: ", ".join(PREDICTORS.get(name, name) for name in str(names).split(" + "))),
-        "n": tests["n"].map(count),
-        "Partial ρ": tests["rho"].map(number),
-        "Exact p (two-sided)": tests["p_two_sided"].map(p_value),
-        "Orders as extreme": [_orders(k, n) for k, n in zip(tests["two_sided_count"], tests["n_orders"])],
-        "p (t approximation)": tests["p_t"].map(p_value),
-    })
-
-
 def onset(table):
     """Round in which collapses begin, with shares of the row's collapses.
 
@@ -296,66 +198,6 @@ def onset(table):
 
 
 POOLED = "pooled"
-VIEWS = {"baseline": "Round 0 only", "r1": "with Round 1", "full": "with Rounds 1 to 3"}
-
-
-def aucs(table):
-    """Out-of-fold areas under the curve, one line a row and view.
-
-    Parameters
-    ----------
-    table : DataFrame
-        `localize.auc_table`.
-
-    Returns
-    -------
-    DataFrame
-
-    Examples
-    --------
-    >>> from analysis import data, localize
-    >>> aucs(localize.auc_table(data.debates(), by=None))["AUC, all folds together"].tolist()
-    ['0.6691', '0.7685', '0.8459']
-    """
-    return pd.DataFrame({
-        "Row": table["row"].replace(POOLED, "all six"),
-        "Features": table["view"].map(lambda view: VIEWS.get(view, view)),
-        "Debates (collapses)": [f"{count(n)} ({count(k)})" for n, k in zip(table["n"], table["n_pos"])],
-        "AUC, all folds together": table["auc"].map(lambda v: number(v, 4)),
-        "Mean over folds": table["fold_mean"].map(lambda v: number(v, 4)),
-        "SD over folds": table["fold_sd"].map(lambda v: number(v, 4)),
-        "Folds with both outcomes": table["n_folds"].map(count),
-    })
-
-
-def fits(found):
-    """Areas under the curve of both fits, over all debates and over right starts.
-
-    Parameters
-    ----------
-    found : DataFrame
-        `sensitivity.fits`.
-
-    Returns
-    -------
-    DataFrame
-
-    Examples
-    --------
-    >>> from analysis import data, sensitivity
-    >>> fits(sensitivity.fits(data.debates()))["All debates"].iloc[-1]
-    '0.760'
-    """
-    wide = found.pivot(index=["fit", "view"], columns="over", values="auc").reindex(found.set_index(["fit", "view"]).index.unique()).reset_index()
-    names = {"published": "published: 300 gradient steps", "converged": "the same model, to convergence", "none": "no fit"}
-    return pd.DataFrame({
-        "Fit": wide["fit"].map(names),
-        "Features": wide["view"].map(lambda view: VIEWS.get(view, view)),
-        "All debates": wide["all debates"].map(number),
-        "Right starts only": wide["right starts"].map(number),
-    })
-
-
 GATES = {
     "always_freeze": "always freeze",
     "round1_majority_change": "Round 1 majority changed",
@@ -400,82 +242,7 @@ def _of(k, n):
     return count(k) if pd.isna(n) else f"{count(k)}/{count(n)}"
 
 
-def ladder(table):
-    """Accuracy-equivalent points as the collapse-to-correction value ratio grows.
 
-    Parameters
-    ----------
-    table : DataFrame
-        `replay.ladder`, indexed by gate.
-
-    Returns
-    -------
-    DataFrame
-
-    Examples
-    --------
-    >>> from analysis import replay as signed
-    >>> ladder(signed.ladder(signed.from_aggregate(100, 1, 3, index=["g"]), [1, 3]))["r = 3"].item()
-    '0.00'
-    """
-    ratios = [c for c in table if c != "break_even"]
-    return pd.DataFrame({
-        "Gate": [GATES.get(name, name) for name in table.index],
-        **{f"r = {ratio:g}": [number(v, 2) for v in table[ratio]] for ratio in ratios},
-        "Break-even ratio": [number(v, 2) for v in table["break_even"]],
-    })
-
-
-def replay_grid(results):
-    """Prevented, lost and net of each gate in each row: one line a row, one column a gate.
-
-    Parameters
-    ----------
-    results : DataFrame
-        `sensitivity.gates`.
-
-    Returns
-    -------
-    DataFrame
-
-    Examples
-    --------
-    >>> from analysis import data, sensitivity
-    >>> replay_grid(sensitivity.gates(data.debates(), data.debates().iloc[:0]))["always freeze"].iloc[2]
-    '86 − 98 = −12'
-    """
-    named = results.assign(
-        Row=[_name(r) for r in results.itertuples()],
-        gate=results["gate"].map(GATES),
-        cell=[f"{count(p)} − {count(k)} = {number(p - k, 0)}" for p, k in zip(results["prevented"], results["lost"])],
-    )
-    return named.pivot(index="Row", columns="gate", values="cell").loc[named["Row"].unique(), list(GATES.values())].reset_index().rename_axis(columns=None)
-
-
-def replay_points(on_local, printed):
-    """Gates of all cohorts for the figure of prevented against lost.
-
-    Parameters
-    ----------
-    on_local, printed : DataFrame
-        Results indexed by gate: fixed gates on the open-weight rows, and the printed aggregates.
-
-    Returns
-    -------
-    DataFrame
-        `gate, cohort, n, prevented, lost`.
-
-    Examples
-    --------
-    >>> from analysis import data, replay as signed
-    >>> found = signed.replay_gates(data.debates())
-    >>> replay_points(found, found)["cohort"].nunique()
-    2
-    """
-    cohorts = [("four open-weight rows", on_local), ("printed in the paper", printed)]
-    parts = [frame.reset_index().assign(cohort=cohort)[["gate", "cohort", "n", "prevented", "lost"]] for cohort, frame in cohorts]
-    out = pd.concat(parts, ignore_index=True)
-    return out.assign(gate=out["gate"].map(lambda name: GATES.get(name, name)))
 
 
 HEADLINE = {
@@ -519,11 +286,16 @@ def headline(verdicts):
 PAGES = {
     "transitions": "Collapses and corrections by model",
     "screen": "Can a probe tell beforehand?",
+    "robustness": "Does the ranking stand?",
+    "probe": "What does the probe measure?",
     "localisation": "When do collapses begin?",
+    "multilevel": "Model or question?",
     "replay": "Would stopping early have helped?",
-    "probe": "How steady is the probe?",
+    "interventions": "Prompts and policies tried",
     "transfer": "Beyond the cohort",
+    "follow-up": "Private revision and reasoning modes",
     "parser": "What the answer parser decides",
+    "costs": "What a row costs",
     "pilot": "A registered pilot",
     "claims": "Scoreboard",
 }
@@ -572,7 +344,10 @@ def claims(verdicts):
         "Printed": verdicts["printed"].str.replace("-", "−").str.replace("<=", "≤ ").str.replace(">=", "≥ "),
         "Computed": [_computed(claim) for claim in verdicts.itertuples()],
         "Verdict": verdicts["verdict"],
-        "Computed on": [Link(PAGES.get(stem, stem), f"{stem}.html") if isinstance(stem, str) and stem else "" for stem in verdicts["notebook"]],
+        "Computed on": [
+            Link(PAGES.get(stem, stem), f"{stem}.html#claim-{name}") if isinstance(stem, str) and stem else ""
+            for stem, name in zip(verdicts["notebook"], verdicts["id"])
+        ],
         "Printed in": verdicts["location"],
         "Id": verdicts["id"],
     })
@@ -642,15 +417,13 @@ def tally(verdicts):
     }
 
 
-def computed_here(verdicts, page):
-    """Claims whose numbers are computed for one page.
+def by_section(verdicts):
+    """Claims by the section that prints them first, counted by verdict.
 
     Parameters
     ----------
     verdicts : DataFrame
         `claims.verdicts`.
-    page : str
-        Stem of the page.
 
     Returns
     -------
@@ -659,21 +432,39 @@ def computed_here(verdicts, page):
     Examples
     --------
     >>> from analysis import claims as audit
-    >>> "Computed on" in computed_here(audit.verdicts(), "pilot")
-    False
+    >>> by_section(audit.verdicts())["Printed in"].iloc[[0, 1, -1]].tolist()
+    ['Abstract', 'Section 1', 'all']
     """
-    return claims(verdicts[verdicts["notebook"] == page]).drop(columns=["Computed on"])
+    from analysis import claims as audit
+
+    names = verdicts["location"].map(_section)
+    found = audit.counts(verdicts.assign(section=names), "section")
+    order = sorted(found.index, key=lambda name: (name != "Abstract", name.startswith("Appendix"), name))
+    found = found.loc[order]
+    found.loc["all"] = found.sum()
+    return found.map(count).rename_axis("Printed in").reset_index().rename(columns=str.capitalize)
 
 
-def counted(ledgers, names):
-    """Transition ledgers of which only counts are public, with Wilson intervals.
+def _section(location):
+    """Main part of the paper that prints a claim first, from a location such as "4.4; D.3" or "Table 2 (Table 5)"."""
+    from analysis import exhibits
+
+    first = re.match(r"Abstract|[A-G](?=[.])|\d|(?:Table|Fig) \d+", location)[0]
+    if first.startswith(("Table", "Fig")):
+        places = exhibits.table().set_index("exhibit")["printed_in"]
+        first = places[first.replace("Fig ", "Figure ")][0]
+    return first if first == "Abstract" else f"{'Section' if first.isdigit() else 'Appendix'} {first}"
+
+
+def located(verdicts, exhibit):
+    """Claims that are registered under a table or figure of the paper.
 
     Parameters
     ----------
-    ledgers : DataFrame
-        `n, init_correct, collapse, correction`, optionally `init_wrong` (all others unless given).
-    names : dict of str to str
-        Columns that name a line, and their headings.
+    verdicts : DataFrame
+        `claims.verdicts`.
+    exhibit : str
+        Such as "Table 2".
 
     Returns
     -------
@@ -681,28 +472,19 @@ def counted(ledgers, names):
 
     Examples
     --------
-    >>> from analysis import data
-    >>> counted(data.table("holdouts"), {"row": "Row"})["Collapses / right at first"].iloc[0]
-    '0.6% [0.1, 3.3] (1/166)'
+    >>> located(pd.DataFrame({"location": ["4.1; Table 2", "Table 22", "B.7; Fig 2"]}), "Table 2").index.tolist()
+    [0]
     """
-    wrong = ledgers["init_wrong"] if "init_wrong" in ledgers else ledgers["n"] - ledgers["init_correct"]
-    fell, rose = stats.proportion(ledgers["collapse"], ledgers["init_correct"]), stats.proportion(ledgers["correction"], wrong)
-    return pd.DataFrame({
-        **{heading: ledgers[name].astype(str).str.replace("_", " ") for name, heading in names.items()},
-        "Debates": ledgers["n"].map(count),
-        "Collapses / right at first": [rate(*line) for line in fell[["k", "n", "low", "high"]].itertuples(index=False)],
-        "Corrections / wrong at first": [rate(*line) for line in rose[["k", "n", "low", "high"]].itertuples(index=False)],
-        "Net": [number(c - d, 0) for c, d in zip(ledgers["correction"], ledgers["collapse"])],
-    })
+    return verdicts[verdicts["location"].str.replace("Fig ", "Figure ").str.contains(rf"{exhibit}(?!\d)")]
 
 
-def pilot(lines):
-    """The pilot's trend and floor, one line a model.
+def exhibits(verdicts):
+    """The paper's tables and figures with their states, places in the book, and the verdicts of their numbers.
 
     Parameters
     ----------
-    lines : DataFrame
-        `claims_pilot.ladder`.
+    verdicts : DataFrame
+        `claims.verdicts`.
 
     Returns
     -------
@@ -710,26 +492,32 @@ def pilot(lines):
 
     Examples
     --------
-    >>> from analysis import claims_pilot, data
-    >>> pilot(claims_pilot.ladder(data.table("pilot_refusals"), data.table("pilot_pairs"))).shape
-    (3, 5)
+    >>> from analysis import claims as audit
+    >>> exhibits(audit.verdicts()).iloc[5, :3].map(str).tolist()
+    ['Table 6', 'Round in which collapses begin', 'rebuilt from rows']
     """
+    from analysis import exhibits as places
+
+    lines = places.table()
+    told = [located(verdicts, name)["verdict"].value_counts() for name in lines["exhibit"]]
     return pd.DataFrame({
-        "Model": lines["row"],
-        "Rung and refusal rate, ρ": lines["rho"].map(number),
-        "Exact p (one-sided)": lines["p_exact"].map(p_value),
-        "Last minus first rung, points": lines["floor"].map(lambda v: number(100 * v, 0)),
-        "Exact McNemar p (refused at one end only)": [f"{p_value(p)} ({top} to {bottom})" for p, top, bottom in zip(lines["p_mcnemar"], lines["only_top"], lines["only_bottom"])],
+        "In the paper": lines["exhibit"],
+        "What it shows": [
+            Link(title, f"{page}.html#{places.anchor(name)}") for title, page, name in zip(lines["title"], lines["page"], lines["exhibit"])
+        ],
+        "State": lines["state"],
+        "Computed from, or what is missing": lines["basis"],
+        "Verdicts of its registered numbers": [", ".join(f"{n} {verdict}" for verdict, n in found.items()) or "–" for found in told],
     })
 
 
-def parser_audit(counts):
-    """How many debates a stricter parser labels and how many cells it moves.
+def recodings(found):
+    """The headline association under other codings.
 
     Parameters
     ----------
-    counts : DataFrame
-        The table parser_audit.
+    found : DataFrame
+        `recodings.table`.
 
     Returns
     -------
@@ -737,30 +525,29 @@ def parser_audit(counts):
 
     Examples
     --------
-    >>> from analysis import data
-    >>> parser_audit(data.table("parser_audit")).shape[1]
-    5
+    >>> from analysis import recodings as other
+    >>> recodings(other.table().head(1))["Exact p"].item()
+    '0.0123 (62/5,040)'
     """
     return pd.DataFrame({
-        "Traces": counts["lane"],
-        "Parser": counts["parser"].map({"no_fallback": "no last-letter step", "final_tag_only": "final tag only"}),
-        "Debates labelled": [_share(k, n) for k, n in zip(counts["strict_labelled"], counts["n"])],
-        "Cells moved": [_share(k, n) for k, n in zip(counts["cell_changed"], counts["strict_labelled"])],
-        "Votes decided by the tie rule": [_share(k, n) for k, n in zip(counts["tied_reductions"], counts["reductions"])],
+        "Coding": found["coding"],
+        "What it changes": found["changed"],
+        "Rows (families)": [f"{count(n)} ({count(g)})" for n, g in zip(found["n_rows"], found["n_families"])],
+        "ρ over families": found["rho"].map(number),
+        "Exact p": [f"{p_value(p)} ({count(k)}/{count(n)})" for p, k, n in zip(found["p_two_sided"], found["two_sided_count"], found["n_orders"])],
+        "ρ over rows": found["row_rho"].map(number),
+        "Partial ρ given initial accuracy": found["partial_rho"].map(number),
+        "Its exact p": found["partial_p"].map(p_value),
     })
 
 
-def _share(k, n):
-    return f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–"
-
-
-def strongest(probes):
-    """Flip rates with and without the strongest probe.
+def computed_here(verdicts):
+    """Claims whose numbers are computed for one page.
 
     Parameters
     ----------
-    probes : DataFrame
-        The table strongest_probe.
+    verdicts : DataFrame
+        `claims.verdicts` of the page.
 
     Returns
     -------
@@ -768,17 +555,22 @@ def strongest(probes):
 
     Examples
     --------
-    >>> from analysis import data
-    >>> strongest(data.table("strongest_probe")).columns.tolist()
-    ['Model', 'Probes', 'Flip rate', 'Right answers given up', 'Wrong answers changed']
+    >>> from analysis import claims as audit
+    >>> computed_here(audit.verdicts(page="pilot")).columns.tolist()[:4]
+    ['Quantity', 'Of', 'Printed', 'Computed']
     """
-    return pd.DataFrame({
-        "Model": probes["row"],
-        "Probes": probes["probe_set"].map({"all": "all", "no_strongest": "without the strongest"}),
-        "Flip rate": [_share(k, n) for k, n in zip(probes["n_flip"], probes["n_probes"])],
-        "Right answers given up": [_share(k, n) for k, n in zip(probes["n_flip_right"], probes["n_init_right_probes"])],
-        "Wrong answers changed": [_share(k, n) for k, n in zip(probes["n_flip_wrong"], probes["n_init_wrong_probes"])],
-    })
+    return claims(verdicts).drop(columns=["Computed on"])
+
+
+def claim_ids(verdicts):
+    """Ids of a page's lines, to which the scoreboard leads.
+
+    Examples
+    --------
+    >>> claim_ids(pd.DataFrame({"id": ["abs.family_rho"]}))
+    ['claim-abs.family_rho']
+    """
+    return [f"claim-{name}" for name in verdicts["id"]]
 
 
 def dictionary(lines):

@@ -1,36 +1,22 @@
 """Claims about the smaller tables: by hand, what the tables must satisfy, and the released results."""
 
-from itertools import permutations
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats as sps
 
 from analysis import (
     claims,
     claims_parser,
-    claims_pilot,
-    claims_robustness,
     claims_traces,
-    claims_transfer,
     data,
-    ranktests,
     screen,
-    stats,
+    transfer,
 )
-from analysis.errors import DataError
 
 
 @pytest.fixture(scope="module")
 def verdicts():
     return claims.verdicts().set_index("id", drop=False)
-
-
-@pytest.fixture(scope="module")
-def nine():
-    names = ("sealed_vectors", "strongest_probe", "channel_contrasts")
-    return claims_robustness.nine_rows(data.sealed_rows(), *map(data.table, names))
 
 
 @pytest.fixture
@@ -185,114 +171,7 @@ def test_strongest_probe_counts_are_those_of_the_probe_cells():
     assert (4 * three["n_probes"] == 3 * ours["n_probes"]).all()
 
 
-def test_day_of_a_panel_repeats_the_day_before():
-    days = [part.drop(columns="day").set_index("question")
-            for _, part in data.table("repeat_panel").groupby("day")]
-    assert len(days) == 3
-    for later in days[1:]:
-        pd.testing.assert_frame_equal(later, days[0].loc[later.index])
-
-
 # --- statistics ---------------------------------------------------------------------------------------------
-
-
-def test_ladder_counts_all_orders_of_tied_rates():
-    refusals = pd.DataFrame({"row": "a", "rung": range(5), "n": 10, "refusals": [0, 2, 2, 1, 5]})
-    pairs = pd.DataFrame({"row": ["a"], "only_top": [5], "only_bottom": [0]})
-    found = claims_pilot.ladder(refusals, pairs).iloc[0]
-    rho = [sps.spearmanr(range(5), order).statistic for order in permutations([0, 2, 2, 1, 5])]
-    observed = sps.spearmanr(range(5), [0, 2, 2, 1, 5]).statistic
-    assert found["rho"] == pytest.approx(observed)
-    assert found["p_exact"] == pytest.approx(np.mean(np.array(rho) >= observed - 1e-12))
-    assert (found["floor"], found["p_mcnemar"]) == (0.5, 1 / 32)
-
-
-def test_page_trend_by_hand_and_both_p():
-    refusals = data.table("pilot_refusals")
-    wide = refusals.pivot(index="row", columns="rung", values="refusals")
-    statistic = (wide.rank(axis=1).sum() * np.arange(1, 10)).sum()
-    m, k = wide.shape
-    mean, variance = m * k * (k + 1) ** 2 / 4, m * k**2 * (k + 1) ** 2 * (k - 1) / 144
-    found = claims_pilot.page_trend(refusals)
-    assert found[0] == statistic
-    assert found[1] == pytest.approx(sps.norm.sf((statistic - mean) / np.sqrt(variance)))
-    assert round(claims_pilot.page_trend(refusals, method="exact")[1], 4) == 0.1003
-
-
-def test_printed_permutation_p_uses_a_null_without_ties(verdicts):
-    null = ranktests.spearman_null(range(9), range(9))
-    models = claims_pilot.ladder(data.table("pilot_refusals"), data.table("pilot_pairs")).set_index("row")
-    for name, row in (("f1.q27_perm", "qwen3.6-27b-fp8"), ("f1.q9_perm", "qwen3.5-9b")):
-        p = null.loc[null["rho"] >= models.loc[row, "rho"] - 1e-12, "count"].sum() / 362880
-        assert claims.agrees(p, claims.parse_printed(verdicts.loc[name, "printed"]))
-        assert verdicts.loc[name, "verdict"] == "differs"
-
-
-def test_unusable_without_floor_or_without_gate():
-    refusals = pd.DataFrame({"row": "a", "rung": [0, 1], "n": 100, "refusals": [1, 2]})
-    pairs = pd.DataFrame({"row": ["a"], "only_top": [9], "only_bottom": [0]})
-    models = claims_pilot.ladder(refusals, pairs)
-    assert models["floor"].item() == pytest.approx(0.01) and models["p_mcnemar"].item() < 0.05
-    real = [data.table("pilot_refusals"), data.table("pilot_pairs")]
-    usable = [claims_pilot.pilot(*real, least_floor=least)["f1.f3_usable"] for least in (0.02, 0.15, 0.5)]
-    assert usable == [2, 1, 0]
-    assert claims_pilot.pilot(*real, least_floor=0.02, level=0.01)["f1.f3_usable"] == 1
-
-
-def test_betas_are_those_of_the_generator():
-    rows = data.model_rows()
-    a, b = (rows["collapse"] + 0.5).to_numpy(), (rows["init_correct"] - rows["collapse"] + 0.5).to_numpy()
-    ours, theirs = np.random.default_rng(5), np.random.default_rng(5)
-    for _ in range(20):
-        drawn = claims_robustness._rates([ours.standard_gamma(claims_robustness._shapes(rows))])[0]
-        np.testing.assert_array_equal(drawn, theirs.beta(a, b))
-        assert ours.standard_t(4) == theirs.standard_t(4)
-
-
-def test_prediction_without_noise_in_the_rates_is_the_plain_interval():
-    # With a million debates a row the posterior is a point: the interval is that of the line alone.
-    rows = data.model_rows()
-    large = rows.assign(init_correct=rows["init_correct"] * 10_000, collapse=rows["collapse"] * 10_000)
-    found = claims_robustness.propagated_predictions(large, draws=4000).set_index("family")
-    means = screen.family_means(rows, columns=["alpha_tot", "c_cond"])
-    rest = means[means["family"] != "Meta"]
-    line = sps.linregress(rest["alpha_tot"], rest["c_cond"])
-    x = means.loc[means["family"] == "Meta", "alpha_tot"].item()
-    middle = line.intercept + line.slope * x
-    left = rest["c_cond"] - line.intercept - line.slope * rest["alpha_tot"]
-    spread = ((rest["alpha_tot"] - rest["alpha_tot"].mean()) ** 2).sum()
-    error = np.sqrt((left**2).sum() / 4 * (1 + 1 / 6 + (x - rest["alpha_tot"].mean()) ** 2 / spread))
-    expected = middle + error * sps.t.ppf([0.1, 0.9], 4)
-    assert found.loc["Meta", ["low_80", "high_80"]].tolist() == pytest.approx(expected.tolist(), abs=0.006)
-
-
-def test_last_family_is_inside_by_the_seed_alone(verdicts):
-    rows = data.model_rows()
-    found = claims_robustness.propagated_predictions(rows).set_index("family")
-    assert verdicts.loc["c4.eiv95", "computed"] == 7 == found["inside_95"].sum()
-    assert 0 < found.loc["Qwen", "high_95"] - found.loc["Qwen", "observed"] < 1e-4
-    # A seed of its own choosing, and fewer draws: the family falls outside.
-    again = claims_robustness.propagated_predictions(rows, draws=5000, seed=1).set_index("family")
-    assert again.index[~again["inside_95"]].tolist() == ["Qwen"]
-
-
-def test_smaller_constant_in_the_log_ratio_makes_the_orders_equal():
-    contrasts = data.table("channel_contrasts")
-
-    def rho(constant):
-        found = claims_robustness.social_to_argument(contrasts, constant=constant)
-        return sps.spearmanr(found["ratio"], found["log_ratio"]).statistic
-
-    assert rho(1e-3) == pytest.approx(59 / 60) and rho(1e-6) == pytest.approx(1)
-
-
-def test_specifications_with_hard_coded_cells_of_the_script(nine):
-    curve = claims_robustness.specification_curve(nine)
-    assert not curve.duplicated(["predictor", "outcome", "adjusted"]).any()
-    assert (curve["rho"] > 0).all() and curve["rho"].median() == pytest.approx(37 / 60)
-    other = nine.assign(init_acc=nine["init_acc"].mask(nine["row"] == "Qwen3-32B", 0.5),
-                        collapse_rate=nine["collapse_rate"].mask(nine["row"] == "Qwen3-32B", 0.04))
-    assert claims_robustness.specification_curve(other)["rho"].median() == pytest.approx(37 / 60)
 
 
 def test_replay_cohort_takes_the_sources_both_files_have():
@@ -310,46 +189,11 @@ def test_unreadable_replies_move_only_rows_that_have_them():
     assert none == pytest.approx(screen.row_association(rows)["rho"].item())
 
 
-def test_rows_that_must_share_a_size_are_refused_when_they_do_not():
-    runs, counts = data.table("cross_benchmark_runs"), data.table("cross_benchmark")
-    counts.loc[0, "n"] = 197
-    with pytest.raises(DataError, match="'n': 197, 198; expected one value"):
-        claims_transfer.benchmarks(counts, runs)
-
-
 # --- the released results -----------------------------------------------------------------------------------
 
 
 def _close(ours, theirs, atol=1e-6):
     np.testing.assert_allclose(np.asarray(ours, float), np.asarray(theirs, float), rtol=0, atol=atol)
-
-
-def test_released_benchmark_intervals(reported):
-    counts = data.table("cross_benchmark")
-    one = counts.groupby("run").filter(lambda part: len(part) == 1).assign(benchmark="all")
-    several = counts[~counts["run"].isin(one["run"])]
-    sums = several.groupby("run", as_index=False).sum(numeric_only=True).assign(benchmark="all")
-    table = claims_transfer.rates(pd.concat([one, several, sums])).set_index(["run", "benchmark"])
-    told = reported("crossbench_rates_ci")
-    assert len(told) == 30
-    for line in told.itertuples():
-        ours = table.loc[(line.run, line.benchmark)]
-        k, n = ours[line.transition], ours["init_correct" if line.transition == "collapse" else "init_wrong"]
-        assert (k, n) == (line.k, line.n)
-        if n:
-            _close([*stats.wilson(k, n), *stats.jeffreys(k, n)],
-                   [line.wilson95_low, line.wilson95_high, line.jeffreys95_low, line.jeffreys95_high])
-    told = reported("crossbench_spearman")
-    told = told[told["association"] == "alpha_vs_collapse_all_rows"]
-    asked = list(zip(told["run"], told["benchmark"], strict=True))
-    assert table.loc[asked, "n_alpha"].tolist() == told["n"].tolist()
-    known = told.dropna(subset=["rho"])
-    t = known["rho"] * np.sqrt((known["n"] - 2) / (1 - known["rho"] ** 2))
-    _close(2 * sps.t.sf(t.abs(), known["n"] - 2), known["p_two_sided"])
-    cost = (counts["cost_alpha_usd"] + counts["cost_debate_usd"]).groupby(
-        counts["run"].map(data.table("cross_benchmark_runs").set_index("run")["backend"])).sum()
-    total = reported("crossbench_cost_totals").set_index("backend")["cost_usd"]
-    _close(cost[total.index], total)
 
 
 def test_released_four_round_rates(reported):
@@ -359,21 +203,10 @@ def test_released_four_round_rates(reported):
     assert len(told) == 3
     for line in told.itertuples():
         part = ledger if line.scope == "pooled" else ledger[ledger["stage"] == stage[line.name]]
-        ours = claims_transfer.rates(part.select_dtypes("number").sum().to_frame().T).iloc[0]
+        ours = transfer.rates(part.select_dtypes("number").sum().to_frame().T).iloc[0]
         _close(100 * ours[["init_acc", "c_cond", "correction_rate", "final_acc"]],
                [line.init_majority_accuracy_pct, line.conditional_collapse_pct,
                 line.correction_pct_of_initial_wrong, line.final_accuracy_pct])
-
-
-def test_released_holdout_intervals(reported):
-    rows = data.table("holdouts").set_index("row")
-    told = reported("posthoc_holdout_rates_wilson")
-    assert len(told) == 20
-    for line in told.itertuples():
-        k = rows.loc[line.key, line.transition + ("_3" if line.endpoint == "r3" else "")]
-        n = rows.loc[line.key, "init_correct" if line.transition == "collapse" else "init_wrong"]
-        _close([k, n, k / n, *stats.wilson(k, n)],
-               [line.k, line.n, line.rate, line.wilson_low, line.wilson_high])
 
 
 def test_released_extension(reported, verdicts):
@@ -385,47 +218,6 @@ def test_released_extension(reported, verdicts):
             names = [f"{stem}_{part or 'rho'}", f"{stem}_{part}_p" if part else f"{stem}_p"]
             _close(verdicts.loc[names[0], "computed"], rho, atol=5e-5)
             _close(verdicts.loc[names[1], "computed"], p, atol=5e-5)
-
-
-def test_released_pilot(reported):
-    told = reported("b_pilot_per_model")
-    ours = claims_pilot.ladder(data.table("pilot_refusals"), data.table("pilot_pairs"))
-    _close(ours["rho"], told["spearman_rho_k_p"])
-    _close(ours[["floor", "p_mcnemar"]], told[["f3_floor", "mcnemar_p_one_sided"]])
-    # The released permutation p sets these rho against orders without ties.
-    null = ranktests.spearman_null(range(9), range(9))
-    p = [null.loc[null["rho"] >= rho - 1e-12, "count"].sum() / 362880 for rho in ours["rho"]]
-    _close(p, told["spearman_exact_perm_p_one_sided"])
-    assert (ours["p_exact"] > told["spearman_exact_perm_p_one_sided"]).all()
-    overall = reported("b_pilot_overall", dtype=str).set_index("quantity")["value"]
-    _close(claims_pilot.page_trend(data.table("pilot_refusals")),
-           overall[["page_L", "page_L_p_one_sided"]].astype(float))
-    _close(np.median(ours["rho"]), float(overall["median_rho"]))
-
-
-def test_released_panels(reported):
-    table = data.table("repeat_panel")
-    table["mean"] = table[["alpha_1", "alpha_2", "alpha_3"]].mean(axis=1)
-    told = reported("r5_panels")
-    days = table.groupby("day")
-    assert (days.size() == 20).all() and told["n_questions"].eq(20).all()
-    _close(days["n_unparsed"].sum() / 480, told["probe_post_answer_none_rate"])
-    wide = table.pivot(index="question", columns="day", values="mean")
-    pairs = reported("r5_pairwise")
-    _close(np.corrcoef(wide.rank().T)[np.triu_indices(3, 1)], pairs["alpha_mean_spearman"])
-    _close(0, pairs[["mean_abs_alpha_mean_delta", "max_abs_alpha_mean_delta"]].to_numpy().max())
-
-
-def test_released_paired_tests(shared):
-    folder = shared / "upstream" / "inputs"
-    answers = pd.read_csv(folder / "redo_paired_peer_self.csv")
-    thinking = pd.read_csv(folder / "redo_paired_thinking.csv")
-    told = [*answers["mcnemar_exact_p"], *thinking["correction_mcnemar_exact_p"],
-            *thinking["collapse_mcnemar_exact_p"]]
-    arms = data.table("paired_arms")
-    ours = [stats.mcnemar(a, b).p_two_sided for a, b in zip(arms["only_a"], arms["only_b"], strict=True)]
-    assert len(told) == 15
-    _close(ours, told, atol=5e-5)
 
 
 def test_released_robustness(reported, verdicts):
@@ -444,16 +236,6 @@ def test_released_robustness(reported, verdicts):
     _close(computed["a33.none_as_flip"], told.loc["new_lanes_none_as_flip", "rho"])
 
 
-def test_released_propagated_predictions(reported):
-    told = reported("eiv_lofo_prediction_g7")
-    ours = claims_robustness.propagated_predictions(data.model_rows())
-    assert ours["family"].tolist() == told["heldout_family"].tolist()
-    _close(100 * ours[["low_80", "high_80", "low_95", "high_95"]],
-           told[["pi80_lo", "pi80_hi", "pi95_lo", "pi95_hi"]], atol=1e-9)
-    assert ours["inside_80"].tolist() == told["covered_80_clipped"].tolist()
-    assert ours["inside_95"].tolist() == told["covered_95_clipped"].tolist()
-
-
 def test_released_rivals(reported, verdicts):
     computed = verdicts["computed"]
     told = reported("predictor_bakeoff").set_index("predictor")
@@ -468,21 +250,6 @@ def test_released_rivals(reported, verdicts):
     told = reported("qwen3_32b_sensitivity").set_index("check")["rho"]
     _close(computed[["d5.row_rho", "d5.fam_rho", "d5.g8_rho"]],
            told[["model_row_n15", "family_same_qwen_g7", "family_treat_as_stress_g8"]])
-
-
-@pytest.mark.parametrize(("name", "first"), [("r3_response_rates", True), ("rebuttal_ledger_rates", False)])
-def test_released_response_rates(reported, name, first):
-    told = reported(name).rename(columns={
-        "init_acc_pct": "init", "initial_accuracy_pct": "init", "final_acc_pct": "final",
-        "final_accuracy_pct": "final", "c_cond_pct": "collapse", "conditional_collapse_pct": "collapse",
-        "correction_pct": "correction", "conditional_correction_pct": "correction"})
-    ours = claims_transfer.rates(data.table("response_ledgers"))
-    ours = ours.iloc[:12] if first else ours.iloc[12:]
-    assert len(ours) == len(told)
-    # Stored in percent with two decimals.
-    for column, rate in (("init", "init_acc"), ("final", "final_acc"), ("collapse", "c_cond"),
-                         ("correction", "correction_rate")):
-        _close(100 * ours[rate], told[column], atol=0.00501)
 
 
 def test_released_replay_totals(reported):

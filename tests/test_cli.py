@@ -74,16 +74,19 @@ OPTIONS = {
     "ledger": ["--policy", "--labels", "--tie", "--missing", "--interval", "--endpoint", "--json"],
     "replay": ["--gate", "--actions", "--w-collapse", "--w-correction", "--policy", "--labels", "--tie", "--missing", "--json"],
     "screen": ["--added", "--json"],
-    "claims": ["--json"],
+    "claims": ["--verdict", "--page", "--json"],
+    "mlm": ["--fit", "--draws", "--tune", "--chains", "--seed", "--json"],
+    "card": ["--out", "--list", "--validate", "--schema", "--json"],
     "row": ["add", "check", "list", "remove"],
     "row add": ["--id", "--model", "--family", "--policy", "--labels", "--probes", "--synthetic", "--json"],
     "row check": ["--id", "--model", "--family", "--policy", "--labels", "--probes", "--synthetic", "--json"],
     "row list": ["--json"],
     "row remove": ["--json"],
-    "book": ["execute", "refresh", "prune"],
+    "book": ["execute", "refresh", "prune", "metadata"],
     "book execute": ["--tie", "--missing", "--interval", "--added-rows", "--row"],
     "book refresh": [],
     "book prune": ["--keep"],
+    "book metadata": [],
 }
 
 

@@ -25,6 +25,7 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 TYPED = {
     r"Rounds? \d( to \d| and \d)?": "a round's name",
     r"95% (?=[\w\s-]*interval)": "the level of the intervals",
+    r"(Table|Figure) \d+": "a name in the paper",
     r"\(1 − (?=[a-z])": "a complement, in words",
     r"\br = 1\b": "equal weights",
     r"300 steps": "setting of the published fit",
