@@ -102,31 +102,3 @@ def percentages(registry):
             lines.append({"id": line.id, "quantity": line.quantity, "printed": line.printed, "n": n,
                           "n_counts": len(counts), "counts": ", ".join(map(str, counts[:3]))})
     return pd.DataFrame(lines)
-
-
-def rewritten(found, most):
-    """Impossible percentages read again under every denominator that all of them could share.
-
-    Parameters
-    ----------
-    found : DataFrame
-        Lines of `percentages` that belong together.
-    most : int
-        Largest denominator looked at.
-
-    Returns
-    -------
-    DataFrame
-        ``quantity, printed, n`` (stated), ``counts`` (out of that n) and, for each shared denominator d,
-        ``of_d`` (counts out of it, as text).
-
-    Examples
-    --------
-    >>> found = pd.DataFrame({"quantity": ["x", "y"], "printed": ["33.3", "66.7"], "n": 10, "counts": ""})
-    >>> rewritten(found, 5).values.tolist()
-    [['x', '33.3', 10, '', '1'], ['y', '66.7', 10, '', '2']]
-    """
-    out = found[["quantity", "printed", "n", "counts"]].reset_index(drop=True)
-    for n in possible_denominators(found["printed"], most=most):
-        out[f"of_{n}"] = [", ".join(map(str, possible_counts(text, n))) for text in found["printed"]]
-    return out
