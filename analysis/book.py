@@ -58,14 +58,15 @@ def number(value, digits=3):
 
     Examples
     --------
-    >>> number(-0.12345), number(float("inf")), number(float("nan"))
-    ('−0.123', '∞', '–')
+    >>> number(-0.12345), number(-0.0001), number(float("inf")), number(float("nan"))
+    ('−0.123', '0.000', '∞', '–')
     """
     if pd.isna(value):
         return "–"
     if value in (float("inf"), float("-inf")):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.{digits}f}".replace("-", "−")
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def p_value(value):

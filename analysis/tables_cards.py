@@ -428,7 +428,7 @@ def downloads(made):
         )
         + "\n"
     )
-    return _links([(whole, "reuse-cards.json", f"All {len(made):,} cards (JSON)"), *each])
+    return _links([(whole, "reuse-cards.json", "All cards in one file (JSON)"), *each])
 
 
 def _links(files):

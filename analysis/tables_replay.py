@@ -407,7 +407,7 @@ def percentages(found):
     '192'
     """
     sizes = [
-        ", ".join(map(count, fit)) if len(fit) < 10 else f"{count(len(fit))}, the largest {count(fit[-1])}"
+        ", ".join(map(count, fit)) if len(fit) < 10 else f"{count(len(fit))} sizes, up to {count(fit[-1])}"
         for fit in found["sizes"]
     ]
     return pd.DataFrame({

@@ -523,14 +523,14 @@ def differences(table):
     --------
     >>> from analysis import followup
     >>> differences(followup.compare(*followup.example(), draws=100))["Private − peer, points"].iloc[0]
-    '−12.5'
+    '−12.50'
     """
     return pd.DataFrame({
         "Scoring": table["scoring"].map(SCORED), "Quantity": table["quantity"].map(QUANTITIES),
-        "Peer debate": table["peer"].map(lambda v: number(v, 1)),
-        "Private revision": table["private"].map(lambda v: number(v, 1)),
-        "Private − peer, points": table["difference"].map(lambda v: number(v, 1)),
-        "95% interval": [f"[{number(a, 1)}, {number(b, 1)}]" for a, b in zip(table["low"], table["high"])],
+        "Peer debate": table["peer"].map(lambda v: number(v, 2)),
+        "Private revision": table["private"].map(lambda v: number(v, 2)),
+        "Private − peer, points": table["difference"].map(lambda v: number(v, 2)),
+        "95% interval": [f"[{number(a, 2)}, {number(b, 2)}]" for a, b in zip(table["low"], table["high"])],
         "In answers": table["answers"].map(_credit),
         "Questions": table["n_questions"].map(count),
     })
