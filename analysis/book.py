@@ -83,6 +83,7 @@ def p_value(value):
 
 
 TALL = 15  # lines beyond which a table with named lines scrolls
+WORD = re.compile(r"[A-Za-z]{4,}")
 FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])")
 
 
@@ -162,7 +163,8 @@ def _cell(value):
 def _kind(values):
     """Class of a column: numbers stand right and never wrap, words stand left, and long words get room."""
     texts = [str(value) for value in values]
-    if all(not text or text[0] in "0123456789-−+<>≤≥~–∞|" for text in texts):
+    numbers = all(not text or text[0] in "0123456789-−+<>≤≥~–∞|" and len(WORD.findall(text)) < 2 for text in texts)
+    if numbers:
         return ""
     longest = max(map(len, texts))
     return ' class="ledger-words"' if longest <= 26 else ' class="ledger-text"' if longest <= 80 else ' class="ledger-long"'

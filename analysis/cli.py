@@ -223,9 +223,12 @@ def claims_command(
 ):
     """List every printed number of the paper with its recomputed value and verdict."""
     from analysis import claims
+    from analysis.errors import choice
 
-    with _options():
-        table = claims.verdicts(page=page)
+    if page is not None:
+        with _options():
+            choice("page", page, claims.NOTEBOOKS)
+    table = claims.verdicts(page=page)
     table = table[table["verdict"] == verdict] if verdict is not None else table
     if as_json:
         _emit(table, True)
@@ -240,7 +243,7 @@ def mlm_command(
     draws: Annotated[int, typer.Option("--draws", min=100, help="Kept draws a chain.")] = 5000,
     tune: Annotated[int, typer.Option("--tune", min=100, help="Warm-up draws a chain.")] = 3000,
     chains: Annotated[int, typer.Option("--chains", min=2)] = 4,
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 20260424,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1)] = 20260424,
     as_json: Json = False,
 ):
     """Sample the multilevel model again and store the draws under data/multilevel; takes minutes."""

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import ledger, localize, replay, stats
+from analysis.errors import DataError
 from analysis.resampling import resamples
 
 MEASURES = ("prevented", "lost", "net")
@@ -75,6 +76,11 @@ def lift_by_row(debates, *, least=10, unit="question", **options):
     DataFrame
         Lines of `lift_table` with `row` first.
 
+    Raises
+    ------
+    DataError
+        No row has as many collapses.
+
     Examples
     --------
     >>> from analysis import data
@@ -87,6 +93,8 @@ def lift_by_row(debates, *, least=10, unit="question", **options):
         found = lift_table(debates[debates["row"] == row], units=[unit], **options)
         found.insert(0, "row", row)
         parts.append(found)
+    if not parts:
+        raise DataError(f"debates: no row with {least} collapses or more; expected at least one")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -115,6 +123,13 @@ def gate_bootstrap(debates, gates=tuple(replay.GATES), *, n_boot=2000, seed=2026
         Indexed by `gate`: `n` debates, `questions`, then for `prevented`, `lost` and `net` the rate per
         debate with `_low` and `_high` (fractions of the debates drawn).
 
+    Raises
+    ------
+    DataError
+        There are no debates.
+    ValueError
+        No gate or no resample, or a level outside 0..1.
+
     References
     ----------
     Section E.7: question clusters, 2,000 resamples.
@@ -126,7 +141,12 @@ def gate_bootstrap(debates, gates=tuple(replay.GATES), *, n_boot=2000, seed=2026
     >>> found[["n", "questions", "net"]].round(3).to_dict("records")
     [{'n': 3, 'questions': 2, 'net': -0.333}]
     """
+    if debates.empty:
+        raise DataError("no debates: expected at least one")
     chosen = gates if hasattr(gates, "items") else {name: name for name in gates}
+    if not chosen or n_boot < 1 or not 0 < level < 1:
+        raise ValueError(f"gates={list(chosen)}, n_boot={n_boot}, level={level}: expected at least one gate "
+                         "and one resample, and a level between 0 and 1, such as 0.95")
     totals = {name: replay.replay(debates, gate, by="question") for name, gate in chosen.items()}
     first = next(iter(totals.values()))
     # For each question its debates, then prevented, lost and net of each gate.

@@ -98,7 +98,7 @@ def shared_start(peer, private):
     Raises
     ------
     DataError
-        A first answer differs between runs, or a question or agent is not in all of them.
+        A first answer or a right answer differs between runs, or a question or agent is not in all of them.
 
     Examples
     --------
@@ -119,6 +119,10 @@ def shared_start(peer, private):
                 raise DataError(f"row {row!r}: not in the {arm} arm; expected both arms of every row")
         first = [_first(part, arm) for arm, part in parts.items()]
         _check_start(row, first[0].join(first[1], how="outer"))
+        golds = pd.concat(list(parts.values())).groupby("question", sort=False)["gold"].unique()
+        for question, gold in golds[golds.map(len) > 1].items():
+            where = f"row {row!r}, question {question!r}, field 'gold'"
+            raise DataError(f"{where}: {', '.join(map(repr, gold))}; expected one right answer in all runs")
     return arms["peer"], arms["private"]
 
 

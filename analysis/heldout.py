@@ -10,6 +10,7 @@ from scipy import stats as sps
 
 from analysis import latent
 from analysis.association import checked, family_means
+from analysis.errors import DataError
 
 LEVELS = (80, 95)  # percent
 ENDS = [f"{end}_{level}" for level in LEVELS for end in ("low", "high")]
@@ -51,6 +52,11 @@ def predict_families(rows, *, predictor="alpha_tot", outcome="c_cond", by="famil
         error`` (standard error of a prediction), ``df``, ``low_80, high_80, low_95, high_95`` (not clipped),
         ``inside_80, inside_95``, ``rank_observed, rank_predicted``.
 
+    Raises
+    ------
+    DataError
+        A column is missing, or fewer than four families have both values.
+
     References
     ----------
     "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. C.4, Table 25.
@@ -62,7 +68,7 @@ def predict_families(rows, *, predictor="alpha_tot", outcome="c_cond", by="famil
     >>> predict_families(rows)[["family", "predicted", "df", "inside_95"]].round(3).values.tolist()[-1]
     ['I', 0.4, 1, False]
     """
-    means = _means(rows, predictor, outcome, by)
+    means = _means(rows, predictor, outcome, by, least=4)
     lines = []
     for i in means.index:
         rest = means.drop(i)
@@ -75,9 +81,12 @@ def predict_families(rows, *, predictor="alpha_tot", outcome="c_cond", by="famil
     return found.assign(rank_observed=found["observed"].rank(), rank_predicted=found["predicted"].rank())
 
 
-def _means(rows, predictor, outcome, by):
+def _means(rows, predictor, outcome, by, least):
     """Family means in order of their names, from the rows that have both values."""
     known = checked(rows, [predictor, outcome], by).dropna()
+    found = known[by].nunique()
+    if found < least:
+        raise DataError(f"field {by!r}: {found} with {predictor} and {outcome}; expected {least} or more")
     return family_means(known, by=by, columns=[predictor, outcome]).sort_values(by, ignore_index=True)
 
 
@@ -124,7 +133,7 @@ def propagate_families(rows, *, draws=20_000, seed=20260430, released_order=True
     (['F', 'G', 'H', 'I'], True)
     """
     rng, gammas = np.random.default_rng(seed), latent.shapes(rows)
-    means = _means(rows, "alpha_tot", "c_cond", "family")
+    means = _means(rows, "alpha_tot", "c_cond", "family", least=4)
     member = (rows["family"].to_numpy() == means["family"].to_numpy()[:, None]).astype(float)
     member /= member.sum(axis=1, keepdims=True)
     x, df = means["alpha_tot"].to_numpy(), len(means) - 3
@@ -225,7 +234,8 @@ def predict_rows(rows, added, *, predictor="alpha_tot", outcome="c_cond", by="fa
     Parameters
     ----------
     rows, added : DataFrame
-        The cohort, as for `predict_families`, and outside rows; those without predictor are left out.
+        The cohort, as for `predict_families` but of at least three families, and outside rows; those without
+        predictor or outcome are left out.
     predictor, outcome, by : str
         Columns.
 
@@ -243,12 +253,12 @@ def predict_rows(rows, added, *, predictor="alpha_tot", outcome="c_cond", by="fa
     >>> predict_rows(rows, new)[["row", "predicted"]].round(3).values.tolist()
     [['x', 0.4]]
     """
-    means = _means(rows, predictor, outcome, by)
+    means = _means(rows, predictor, outcome, by, least=3)
     df = len(means) - 2
     columns = ["row", "family", predictor, "observed", "predicted", "error", "df", *ENDS]
     lines = []
-    for line in (added if predictor in added else added.iloc[:0]).to_dict("records"):
-        if pd.notna(line[predictor]):
+    for line in added.to_dict("records"):
+        if pd.notna(line.get(predictor)) and pd.notna(line.get(outcome)):
             predicted, error = _line(means[predictor].to_numpy(), means[outcome].to_numpy(), line[predictor])
             lines.append({"row": line["row"], "family": line[by], predictor: line[predictor],
                           "observed": line[outcome], "predicted": predicted, "error": error, "df": df,

@@ -82,7 +82,7 @@ def correlations(rows, predictors=("alpha_tot",), *, clip=True, draws=20_000, se
     Raises
     ------
     DataError
-        A column is missing or holds a missing value.
+        A column is missing or holds a missing value; fewer than two rows; more collapses than right starts.
 
     References
     ----------
@@ -102,6 +102,12 @@ def correlations(rows, predictors=("alpha_tot",), *, clip=True, draws=20_000, se
         if rows[name].isna().any():
             gaps = rows[name].isna().sum()
             raise DataError(f"rows, field {name!r}: missing in {gaps} rows: expected numbers")
+    if len(rows) < 2:
+        raise DataError(f"rows: {len(rows)}: expected 2 or more, to rank")
+    odd = rows[(rows["collapse"] < 0) | (rows["collapse"] > rows["init_correct"])]
+    if len(odd):
+        of = odd["init_correct"].iat[0]
+        raise DataError(f"rows, field 'collapse': {odd['collapse'].iat[0]}: expected a count from 0 to {of}")
     rng, gammas = np.random.default_rng(seed), shapes(rows)
     drawn = [(rng.standard_normal(len(rows)), rng.standard_gamma(gammas)) for _ in range(draws)]
     noise = np.array([z for z, _ in drawn]) * rows["sd_alpha"].to_numpy()

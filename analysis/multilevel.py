@@ -435,7 +435,7 @@ def load(name="reported"):
     Raises
     ------
     DataError
-        There are none, or they were drawn from other data or another model.
+        There are none, the file is damaged, or they were drawn from other data or another model.
 
     Examples
     --------
@@ -445,11 +445,18 @@ def load(name="reported"):
     source = path(name)
     if not source.is_file():
         raise DataError(f"{source}: no stored draws; expected those of `make mlm`")
-    draws = pd.read_parquet(source)
+    try:
+        draws = pd.read_parquet(source)
+    except (OSError, ValueError) as problem:  # what is no Parquet file raises a ValueError
+        raise DataError(f"{source}: {problem}; expected the draws of `make mlm`") from None
     found, expected = draws.attrs.get("fingerprint"), fingerprint(paper_design(name))
     if found != expected:
         raise DataError(
             f"{source}, field 'fingerprint': {found!r}; expected {expected!r}: "
             "the draws belong to other data or another model; run `make mlm` to sample again"
         )
+    lacking = [name for name in ("chain", "draw", *TERMS, "replicate") if name not in draws]
+    if lacking or draws.empty:
+        found = f"no column {lacking[0]!r}" if lacking else "no draws"
+        raise DataError(f"{source}: {found}; run `make mlm` to sample again")
     return draws

@@ -8,6 +8,7 @@ from scipy import stats as sps
 
 from analysis import stats
 from analysis.association import checked
+from analysis.errors import DataError
 
 FOLLOWS = ("screen", "comparator", "neither")
 
@@ -37,7 +38,7 @@ def pairwise_audit(rows, *, predictor="alpha_tot", comparator="init_acc", by="fa
     Raises
     ------
     DataError
-        A column is missing.
+        A column is missing, or fewer than two rows have everything.
 
     References
     ----------
@@ -51,6 +52,8 @@ def pairwise_audit(rows, *, predictor="alpha_tot", comparator="init_acc", by="fa
     [['a', 'b', False, nan], ['a', 'c', True, 'screen'], ['b', 'c', True, 'comparator']]
     """
     known = checked(rows, [predictor, comparator, "collapse", "init_correct"], by).dropna()
+    if len(known) < 2:
+        raise DataError(f"rows: {len(known)} with flip rate and counts; expected 2 or more, to make a pair")
     lines = []
     for a, b in combinations(known.to_dict("records"), 2):
         fell = [[line["collapse"], line["init_correct"] - line["collapse"]] for line in (a, b)]
@@ -113,7 +116,8 @@ def audit_with_added(rows, added, **options):
     Parameters
     ----------
     rows, added : DataFrame
-        As for `pairwise_audit`; an outside row without predictor or counts is left out.
+        As for `pairwise_audit`; an outside row without predictor, counts or a right start is
+        left out.
     **options
         As for `pairwise_audit`.
 
@@ -132,6 +136,8 @@ def audit_with_added(rows, added, **options):
     """
     needed = [options.get("predictor", "alpha_tot"), options.get("comparator", "init_acc"), "init_correct"]
     usable = added.dropna(subset=needed) if set(needed) <= set(added) else added.iloc[:0]
+    if len(usable):
+        usable = usable[usable["init_correct"] > 0]  # nothing that could collapse, so no rate to compare
     cases = {"paper": rows} | {name: pd.concat([rows, usable[usable["row"] == name]], ignore_index=True)
                                for name in usable.get("row", [])}
     lines = []
@@ -196,6 +202,11 @@ def plan_families(rho, *, controls=1, level=0.05, power=0.8, most=1000):
         One line a correlation: ``rho, controls, level, target, n_families`` (missing if more than `most`) and
         ``power`` with that many.
 
+    Raises
+    ------
+    ValueError
+        A correlation outside -1..1, or `level` or `power` outside 0..1.
+
     References
     ----------
     "Measuring Collapse and Correction in Homogeneous-Panel LLM Debate", sec. G.1: a planning approximation,
@@ -206,6 +217,11 @@ def plan_families(rho, *, controls=1, level=0.05, power=0.8, most=1000):
     >>> plan_families([0.767, 0.597])["n_families"].tolist()
     [12, 21]
     """
+    for name, share in (("level", level), ("power", power)):
+        if not 0 < share < 1:
+            raise ValueError(f"{name}={share}: expected a share between 0 and 1, such as 0.8")
+    if not (np.abs(np.atleast_1d(rho).astype(float)) <= 1).all():
+        raise ValueError(f"rho={rho}: expected correlations between -1 and 1")
     sizes = np.arange(controls + 4, most + 1)
     lines = []
     for value in np.atleast_1d(rho).astype(float):
@@ -231,8 +247,9 @@ def halves(rows, *, predictor="alpha_tot"):
     Returns
     -------
     DataFrame
-        Indexed "low" and "high": ``rows`` (names), ``n_rows, predictor`` (mean), ``n, init_correct, collapse,
-        correction, final_correct``, ``c_cond, correction_rate, final_acc`` (fractions of the summed counts).
+        Indexed "low" and "high", as far as a half has rows: ``rows`` (names), ``n_rows, predictor`` (mean),
+        ``n, init_correct, collapse, correction, final_correct``, ``c_cond, correction_rate,
+        final_acc`` (fractions of the summed counts).
 
     Notes
     -----
@@ -245,13 +262,14 @@ def halves(rows, *, predictor="alpha_tot"):
     >>> halves(rows)["c_cond"].to_dict()
     {'low': 0.0, 'high': 0.4}
     """
+    rows = rows.dropna(subset=[predictor])
     side = np.where(rows[predictor] <= rows[predictor].median(), "low", "high")
     groups = rows.groupby(side)
     out = groups[["n", "init_correct", "collapse", "correction", "final_correct"]].sum()
     out.insert(0, predictor, groups[predictor].mean())
     out.insert(0, "n_rows", groups.size())
     out.insert(0, "rows", groups["row"].agg(list))
-    return out.loc[["low", "high"]].assign(
+    return out.sort_index(ascending=False).assign(
         c_cond=out["collapse"] / out["init_correct"], final_acc=out["final_correct"] / out["n"],
         correction_rate=out["correction"] / (out["n"] - out["init_correct"]))
 
@@ -262,7 +280,8 @@ def matched_pairs(rows, *, predictor="alpha_tot", window=0.05):
     Parameters
     ----------
     rows : DataFrame
-        Model rows with `row`, the predictor, `init_acc, final_acc, c_cond` (fractions).
+        Model rows with `row`, the predictor, `init_acc, final_acc, c_cond` (fractions); those that lack one
+        are left out.
     predictor : str
         Column that says which row of a pair is the low one.
     window : float
@@ -281,7 +300,8 @@ def matched_pairs(rows, *, predictor="alpha_tot", window=0.05):
     [['b', 'a', -0.1]]
     """
     lines = []
-    for pair in combinations(rows.to_dict("records"), 2):
+    known = rows.dropna(subset=[predictor, "init_acc", "final_acc", "c_cond"])
+    for pair in combinations(known.to_dict("records"), 2):
         low, high = sorted(pair, key=lambda line: line[predictor])
         gap = abs(low["init_acc"] - high["init_acc"])
         if gap <= window + 1e-12:

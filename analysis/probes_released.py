@@ -102,7 +102,8 @@ def argument_readings(contrasts, asked):
         possible) and `extremes` (whether very strong minus weak is).
 
     Notes
-    ----- Two halves of the same flips differ by an even number if and only if all flips are even in number,
+    -----
+    Two halves of the same flips differ by an even number if and only if all flips are even in number,
     however they are halved: both differences are even or both are odd. The difference of two quarters, in
     rates, counts twice.
 

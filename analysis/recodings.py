@@ -6,6 +6,7 @@ A recoding changes how rows, flip rates or collapses are counted, one choice at 
 import pandas as pd
 
 from analysis import association, clusters, cohort, data, extension, ledger, screen, sealed
+from analysis.errors import DataError
 
 FLIP_RATES = {
     "default_condition": "default condition in every row",
@@ -28,6 +29,11 @@ def recounted(rows, counts):
     DataFrame
         The same rows; counts, `c_cond` and `init_acc` of those named in `counts` replaced.
 
+    Raises
+    ------
+    DataError
+        `counts` names a row that is not there.
+
     Examples
     --------
     >>> rows = pd.DataFrame({"row": ["a", "b"], "n": [10, 10], "init_correct": [5, 8], "collapse": [1, 2]})
@@ -36,6 +42,9 @@ def recounted(rows, counts):
     """
     out = rows.set_index("row")
     new = counts.set_index("row")[["n", "init_correct", "collapse"]]
+    strange = new.index.difference(out.index)
+    if len(strange):
+        raise DataError(f"counts, field 'row': {strange[0]!r}; expected one of {', '.join(out.index)}")
     out.loc[new.index, new.columns] = new
     return out.assign(c_cond=out["collapse"] / out["init_correct"], init_acc=out["init_correct"] / out["n"]).reset_index()
 

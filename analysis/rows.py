@@ -511,7 +511,9 @@ def beside(paper, added):
     if added is not None and len(added):
         made_up = set(added["row"]) - set(real(added["row"]))
         named = added["row"].map(lambda id: f"{id}, made up" if id in made_up else id)
-        parts.append(added.assign(added=True, row=named).reindex(columns=parts[0].columns))
+        # Rounds beyond the paper's last one stay; whatever else only the added rows have does not.
+        later = [name for name in added if re.fullmatch(r"round_\d+", name) and name not in paper]
+        parts.append(added.assign(added=True, row=named).reindex(columns=[*parts[0].columns, *later]))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -199,6 +199,8 @@ def folds(debates, features=ROUND_1, *, penalty=PENALTY, decimals=12, by="row", 
     >>> folds(data.debates())[["row", "gated", "feature"]].to_dict("records")[-1]
     {'row': 'pooled', 'gated': 0, 'feature': nan}
     """
+    if by not in debates:
+        raise DataError(f"debates: no column {by!r}; expected one that names what is held out")
     rows = debates[by].nunique()
     if rows < least:
         raise DataError(f"field {by!r}: {rows} distinct value(s); expected {least} or more, to hold one out")
@@ -268,6 +270,11 @@ def oracle(debates, features=ROUND_1, *, by="row"):
         threshold` of the row's own rule, learned without a price for freezing and without rounding;
         `ceiling_pp`, the gain of freezing collapses only.
 
+    Raises
+    ------
+    DataError
+        There are no debates, or `by` is not a column.
+
     References
     ----------
     E.8 and Table 37: a per-model oracle shows how much a sweep within the test rows would flatter a gate.
@@ -278,6 +285,9 @@ def oracle(debates, features=ROUND_1, *, by="row"):
     >>> oracle(data.debates()).set_index("row")["net"].tolist()
     [1.0, 0.0, 16.0, 0.0, 0.0, 0.0, 17.0]
     """
+    if debates.empty or by not in debates:
+        told = f"{len(debates)} with columns {', '.join(debates)}"
+        raise DataError(f"debates: {told}; expected some, with {by!r}")
     parts = [part for _, part in debates.groupby(by, sort=False, observed=True)]
     rules = [learn(part, features, penalty=0.0, decimals=None) for part in parts]
     fires = pd.concat([rule(part) for rule, part in zip(rules, parts, strict=True)])

@@ -190,7 +190,7 @@ def onset(table):
         "Collapses": table["collapse"].map(count),
         **{
             f"Round {c.removeprefix('round_')}": [
-                f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–" for k, n in zip(table[c], table["collapse"])
+                f"{percent(k / n)} ({count(k)}/{count(n)})" if n and pd.notna(k) else "–" for k, n in zip(table[c], table["collapse"])
             ]
             for c in rounds
         },
@@ -531,10 +531,9 @@ def recodings(found):
     """
     return pd.DataFrame({
         "Coding": found["coding"],
-        "What it changes": found["changed"],
         "Rows (families)": [f"{count(n)} ({count(g)})" for n, g in zip(found["n_rows"], found["n_families"])],
         "ρ over families": found["rho"].map(number),
-        "Exact p": [f"{p_value(p)} ({count(k)}/{count(n)})" for p, k, n in zip(found["p_two_sided"], found["two_sided_count"], found["n_orders"])],
+        "Exact p": [f"{p_value(p)} ({count(k)}/{count(n)})" if n < 1e6 else p_value(p) for p, k, n in zip(found["p_two_sided"], found["two_sided_count"], found["n_orders"])],
         "ρ over rows": found["row_rho"].map(number),
         "Partial ρ given initial accuracy": found["partial_rho"].map(number),
         "Its exact p": found["partial_p"].map(p_value),

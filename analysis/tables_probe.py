@@ -5,7 +5,7 @@ import pandas as pd
 from analysis import probes, stats
 from analysis.book import count, number, p_value, percent, rate
 
-ORDERS = {"strict": "AA > D > AS", "partial": "AA > AS", "none": "no", "": "–"}
+ORDERS = {"strict": "AA > D > AS", "partial": "AA > AS", "none": "other", "": "–"}
 SOURCES = {"counts": "released counts", "printed": "as printed", "records": "probe records"}
 BELOW = {"gated": "nothing public", "reported": "a stored total", "setting": "a choice of the protocol",
          "arithmetic": "other printed numbers", "counts": "released counts", "rows": "released rows"}
@@ -288,8 +288,8 @@ def readings(found):
     return pd.DataFrame({
         "Model": found["row"],
         "Probes of one arm": found["asked"].map(count),
-        "Social contrast, flips": [number(v, 0) for v in found["social_flips"]],
-        "Argument contrast, flips": [number(v, 0) for v in found["argument_flips"]],
+        "Social contrast, flips": found["social_flips"].map(count),
+        "Argument contrast, flips": found["argument_flips"].map(count),
         "Strong two minus weak two": found["halves"].map(words),
         "Very strong minus weak": found["extremes"].map(words),
     })

@@ -104,7 +104,7 @@ def _problems(value, schema, where):
     schema = schema or kind(value)
     if schema is None:
         raise DataError(
-            f"{where}: fields {records.listed(value)}; expected those of one of {', '.join(schemas.SCHEMAS)}"
+            f"{where}: fields {records.listed(value) or '(none)'}; expected those of one of {', '.join(schemas.SCHEMAS)}"
         )
     try:
         schemas.SCHEMAS[schema].model_validate(value)

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from analysis import clusters, data, ledger, localize, replay
+from analysis.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +116,16 @@ def test_rank_on_shared_questions(paper):
         theirs = spearmanr(part["row"].map(alpha), part["c_cond"]).statistic
         assert found.loc[name, "rho"] == pytest.approx(theirs)
     assert (found["rho"] > 0).all() and (found["n_rows"] == 6).all()
+
+
+def test_nothing_to_draw_is_refused(paper):
+    with pytest.raises(DataError, match="no row with 10 collapses or more"):
+        clusters.lift_by_row(paper[paper["row"] == "gemini-3-flash"], n_boot=5)
+    with pytest.raises(DataError, match="no debates: expected at least one"):
+        clusters.gate_bootstrap(paper.iloc[:0])
+
+
+@pytest.mark.parametrize("options", [{"gates": []}, {"n_boot": 0}, {"level": 95}])
+def test_bootstrap_options_are_checked(paper, options):
+    with pytest.raises(ValueError, match="expected at least one gate and one resample"):
+        clusters.gate_bootstrap(paper, **options)

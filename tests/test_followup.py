@@ -220,3 +220,10 @@ def test_pools_give_whole_numbers_of_right_answers():
     found = followup.pools({"a": 0.7455}, [200, 1000, 2000])
     assert found["correct"].isna().tolist() == [True, True, False]
     assert found["correct"].iat[2] / 2000 == 0.7455
+
+
+def test_arms_with_different_right_answers_are_refused():
+    peer, private = arm(["AAB AAA", "AAB BBB"]), arm(["AAB AAB", "AAB ABC"])
+    private.loc[private["question"] == "q1", "gold"] = "B"
+    with pytest.raises(DataError, match="question 'q1', field 'gold': 'A', 'B'; expected one right answer in all runs"):
+        followup.compare(peer, private)

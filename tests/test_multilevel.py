@@ -343,6 +343,33 @@ def test_draws_of_other_data_are_refused(elsewhere):
         multilevel.load("other")
 
 
+@pytest.mark.parametrize("damage, said", [
+    (lambda path: path.write_bytes(path.read_bytes()[:5000]), "Parquet"), (lambda path: path.write_bytes(b""), "Parquet"),
+    (lambda path: _rewritten(path, lambda draws: draws.drop(columns="sigma_model")), "no column 'sigma_model'"),
+    (lambda path: _rewritten(path, lambda draws: draws.iloc[:0]), "no draws"),
+])
+def test_damaged_draws_are_a_data_problem(elsewhere, damage, said):
+    damage(multilevel.path("reported"))
+    with pytest.raises(DataError, match=f"reported.parquet.*{said}.*`make mlm`"):
+        multilevel.load("reported")
+
+
+def _rewritten(path, change):
+    draws = pd.read_parquet(path)
+    changed = change(draws)
+    changed.attrs = draws.attrs
+    changed.to_parquet(path, index=False)
+
+
+def test_damaged_draws_are_no_wrong_usage_of_the_command(tmp_path, monkeypatch):
+    copy = tmp_path / "data"
+    shutil.copytree(data.root(), copy, ignore=shutil.ignore_patterns("rows", "examples"))
+    (copy / "multilevel" / "reported.parquet").write_bytes(b"no draws")
+    monkeypatch.setenv("DEBATE_LEDGER_DATA", str(copy))
+    found = CliRunner().invoke(cli.app, ["claims", "--page", "multilevel"])
+    assert isinstance(found.exception, DataError)  # `main` turns it into exit status 1
+
+
 def test_draws_are_stored_whole_or_not_at_all(elsewhere, stored, monkeypatch):
     path = multilevel.path("reported")
     before = path.read_bytes()
@@ -399,6 +426,7 @@ def test_command_samples_and_stores(elsewhere, stored, monkeypatch):
     assert (line["fit"], line["debates"], line["draws"]) == ("reported", 3145, 5000)
     assert len(multilevel.load("reported")) == 40
     assert CliRunner().invoke(cli.app, ["mlm", "--fit", "other"]).exit_code == 2
+    assert CliRunner().invoke(cli.app, ["mlm", "--seed", str(2**64)]).exit_code == 2  # more than the sampler takes
     assert CliRunner().invoke(cli.app, ["mlm", "--chains", "1"]).exit_code == 2
 
 

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats as sps
 
 from analysis import data, recodings
+from analysis.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def test_recounting_replaces_the_rows_named_and_no_others():
 
 def test_a_row_that_is_not_in_the_cohort_is_not_taken_in():
     rows = pd.DataFrame({"row": ["a"], "n": [10], "init_correct": [5], "collapse": [1]})
-    with pytest.raises(KeyError):
+    with pytest.raises(DataError, match="field 'row': 'z'; expected one of a"):
         recodings.recounted(rows, pd.DataFrame({"row": ["z"], "n": [1], "init_correct": [1], "collapse": [1]}))
 
 

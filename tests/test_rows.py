@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import data, ledger, rows, screen, synthetic, traces
+from analysis import data, figures, ledger, localize, rows, screen, synthetic, tables, traces
 from analysis.errors import DataError
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -646,3 +646,15 @@ def test_real_chat_files_are_added_and_removed(root, shared):
     for id in rows.ids():
         rows.remove(id)
     assert state(root) == before
+
+
+def test_onsets_later_than_the_papers_rounds_are_kept_beside_it():
+    """Four collapses in Round 4 of an added row, beside a paper of three rounds."""
+    lines = [("m", f"q{q}", 0, r, str(a), "B" if r == 4 else "A", "A") for q in range(4) for r in range(5) for a in range(3)]
+    late = ledger.debates(pd.DataFrame(lines, columns="row question replicate round agent answer gold".split()))
+    shown = rows.beside(localize.onset_table(data.debates()), localize.onset_table(late).iloc[:-1])
+    assert shown.iloc[-1][["round_1", "round_3", "round_4"]].tolist() == [0, 0, 4]
+    assert shown["round_4"].isna().sum() == len(shown) - 1
+    table = tables.onset(shown)
+    assert table["Round 4"].tolist() == ["–"] * 7 + ["100.0% (4/4)"]
+    figures.onset(shown, pooled=localize.POOLED)

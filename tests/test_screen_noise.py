@@ -125,6 +125,24 @@ def test_outside_row_on_the_line_of_all_families(rows):
     assert found["row"].tolist() == ["x"] and not found["inside_95"].item()
     assert found["predicted"].item() == pytest.approx(line.intercept + 0.5 * line.slope)
     assert heldout.predict_rows(rows, pd.DataFrame({"row": ["z"]})).empty
+    assert heldout.predict_rows(rows, added.iloc[:1].assign(c_cond=np.nan)).empty  # nothing to hold the prediction against
+
+
+def test_a_line_needs_its_families(rows):
+    few = rows[rows["family"].isin(["Qwen", "Phi", "Meta"])]
+    for predict in (heldout.predict_families, heldout.propagate_families):
+        with pytest.raises(DataError, match="field 'family': 3 with alpha_tot and c_cond; expected 4 or more"):
+            predict(few)
+    with pytest.raises(DataError, match="2 with alpha_tot and c_cond; expected 3 or more"):
+        heldout.predict_rows(few[few["family"] != "Meta"], few)
+
+
+def test_impossible_counts_have_no_latent_rate():
+    two = pd.DataFrame({"alpha_tot": [0.1, 0.2], "sd_alpha": 0.01, "collapse": [1, 4], "init_correct": 3})
+    with pytest.raises(DataError, match="field 'collapse': 4: expected a count from 0 to 3"):
+        latent.errors_in_variables(two)
+    with pytest.raises(DataError, match="rows: 1: expected 2 or more, to rank"):
+        latent.errors_in_variables(two.iloc[:1])
 
 
 def test_propagated_predictions_are_the_published_ones(rows, reported):

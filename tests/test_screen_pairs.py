@@ -8,6 +8,7 @@ import pytest
 from scipy import stats as sps
 
 from analysis import data, pairs, screen
+from analysis.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,31 @@ def test_added_rows_bring_their_own_pairs(rows):
     # The new row is last by either order, from opposite ends: all of its pairs are reordered.
     assert found.loc["x", "reordered"] == 26 + 14
     assert pairs.audit_with_added(rows, pd.DataFrame({"row": []}))["rows"].tolist() == ["paper"]
+
+
+def test_an_added_row_without_a_right_start_has_no_pairs(rows):
+    added = pd.DataFrame({"row": ["x"], "family": "New", "alpha_tot": 0.5, "init_acc": 0.0, "collapse": 0, "init_correct": 0})
+    assert pairs.audit_with_added(rows, added)["rows"].tolist() == ["paper"]
+
+
+def test_a_pair_takes_two_rows(rows):
+    with pytest.raises(DataError, match="rows: 1 with flip rate and counts; expected 2 or more"):
+        pairs.pairwise_audit(rows.iloc[:1])
+
+
+def test_rows_without_a_flip_rate_are_in_no_half_and_no_matched_pair(rows):
+    some = rows.iloc[:3].assign(alpha_tot=[0.2, np.nan, 0.2], init_acc=0.5)
+    assert pairs.halves(some)["n_rows"].to_dict() == {"low": 2}
+    assert len(pairs.matched_pairs(some)) == 1
+
+
+@pytest.mark.parametrize("rho, options, said", [
+    (2, {}, "rho=2: expected correlations"), (np.nan, {}, "rho=nan"), (0.7, {"power": 80}, "power=80: expected a share"),
+    (0.7, {"level": 5}, "level=5: expected a share"),
+])
+def test_planning_refuses_percentages_and_impossible_correlations(rho, options, said):
+    with pytest.raises(ValueError, match=said):
+        pairs.plan_families(rho, **options)
 
 
 # --- planning ---

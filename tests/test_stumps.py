@@ -218,3 +218,11 @@ def test_tie_credit_is_learned_from_fractions():
                           "n_flipped_1": [2, 2, 0], "cell": ["collapse", None, None]})
     rule = stumps.learn(frame, ["n_flipped_1"], penalty=0.0)
     assert (rule.gated, rule.prevented, rule.lost) == (2, 1.5, 0)
+
+
+def test_no_debates_and_no_such_column_are_refused(paper):
+    with pytest.raises(DataError, match="no column 'model'"):
+        stumps.folds(paper, by="model")
+    for debates, by in ((paper.iloc[:0], "row"), (paper, "model")):
+        with pytest.raises(DataError, match=f"expected some, with '{by}'"):
+            stumps.oracle(debates, by=by)

@@ -420,6 +420,7 @@ def test_what_is_no_json_is_told_with_its_line(tmp_path, content, line, expected
         (b"\xff\xfe\x00", "line 1: not UTF-8"),
         ("[]", "the file is empty"),
         ("a,b\n1,2\n", "line 1: columns a, b; expected those of one of reuse_card, "),
+        ("{}", "line 1: fields (none); expected those of one of reuse_card, "),
         ('{"a": 1}', "line 1: fields a; expected those of one of reuse_card, "),
         ("hello", "line 1: columns hello; expected"),
         (gzip.compress(GOOD.encode())[:-9], "cut or faulty"),
