@@ -75,6 +75,8 @@ def _is_rejected(own, level, *p):
 
 
 def _families_needed(rho, level, power):
+    if not (abs(rho) <= 1 and 0 < level < 1 and 0 < power < 1):
+        return float("nan")
     return screen.plan_families(rho, level=level, power=power)["n_families"].astype(float).item()
 
 
