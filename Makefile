@@ -31,7 +31,7 @@ $(foreach choice,TIE:alphabetic.undecided.expected MISSING:initially_wrong.drop.
 	$(error $(firstword $(subst :, ,$(choice)))=$($(firstword $(subst :, ,$(choice)))): expected one of $(subst ., ,$(lastword $(subst :, ,$(choice)))))))
 CHOICES := --tie $(TIE) --missing $(MISSING) --interval $(INTERVAL)
 
-PACKAGE := $(wildcard analysis/*.py)
+PACKAGE := $(wildcard analysis/*.py analysis/collect/*.py)
 DATA := $(wildcard data/*.csv data/claims/*.csv data/multilevel/*.parquet)
 ROWS := $(patsubst data/rows/%/row.json,%,$(wildcard data/rows/*/row.json))
 ROW_FILES := $(wildcard data/rows/*/*)

@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 
 import typer
 
-# Modules of the package are imported where they are used: `--help` answers at once and `book execute` starts without statistics.
+from analysis.collect.cli import app as collect_app
+
+# Other modules of the package are imported where they are used: `--help` answers at once and `book execute` starts without statistics.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=(
     "Transition ledger, signed replay and pre-debate screen for multi-agent debate. "
@@ -20,6 +22,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 row_app = typer.Typer(no_args_is_help=True, help="Add, check, list and remove rows under data/rows.")
 book_app = typer.Typer(no_args_is_help=True, help="Steps of the book's build (called by make).")
 app.add_typer(row_app, name="row")
+app.add_typer(collect_app, name="collect")
 app.add_typer(book_app, name="book")
 
 

@@ -69,6 +69,8 @@ def usage(*arguments):
 
 # --- help ---------------------------------------------------------------------------------------------------
 
+RUN = ["--model", "--out", "--base-url", "--pool", "--n", "--seed", "--max-tokens", "--reasoning", "--policy", "--card",
+       "--dry-run", "--price-in", "--price-out"]
 OPTIONS = {
     "code": ["--policy", "--labels", "--numbers", "--json"],
     "ledger": ["--policy", "--labels", "--tie", "--missing", "--interval", "--endpoint", "--json"],
@@ -81,6 +83,11 @@ OPTIONS = {
     "row add": ["--id", "--model", "--family", "--policy", "--labels", "--probes", "--synthetic", "--json"],
     "row check": ["--id", "--model", "--family", "--policy", "--labels", "--probes", "--synthetic", "--json"],
     "row list": ["--json"],
+    "collect": ["debate", "probe", "estimate", "select"],
+    "collect debate": [*RUN, "--arms", "--rounds", "--confidence", "--gate", "--round0", "--role", "--json"],
+    "collect probe": [*RUN, "--conditions", "--target", "--repairs", "--json"],
+    "collect estimate": ["--pool", "--n", "--arms", "--conditions", "--price-in", "--price-out", "--json"],
+    "collect select": ["--pool", "--out", "--n", "--json"],
     "row remove": ["--json"],
     "book": ["execute", "refresh", "prune", "metadata"],
     "book execute": ["--tie", "--missing", "--interval", "--added-rows", "--row"],
