@@ -261,6 +261,40 @@ def mlm_command(
     _emit(multilevel.overview(found), as_json)
 
 
+@app.command("fetch")
+def fetch_command(
+    revision: Annotated[str | None, typer.Option("--revision", help="Version of the dataset; the paper's unless given.")] = None,
+    cache: Annotated[Path | None, typer.Option("--cache", help="Folder to download to; the hub's own cache unless given.")] = None,
+    source: Annotated[Path | None, typer.Option("--from", help="Folder of files that are here already: no network.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Store every trace of debates under data/rows.")] = False,
+    as_json: Json = False,
+):
+    """Download the paper's open tier, check it, and count the ledger of every trace."""
+    from analysis import fetch
+
+    if source is not None and (revision, cache) != (None, None):
+        raise typer.BadParameter("--from: expected without --revision and --cache, which are for downloads")
+    if source is None:
+        source = fetch.download(revision=revision or fetch.REVISION, cache=cache)
+    told = dict(zip(("files", "ledgers", "screens"), fetch.survey(source), strict=True))
+    files = told["files"]
+    if add:
+        told["added"] = fetch.add(source, files)
+    if as_json:
+        print(json.dumps({"folder": str(source)} | {name: _plain(frame.to_dict("records")) for name, frame in told.items()},
+                         indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(f"Folder: {source}")
+        for frame in told.values():
+            if len(frame):
+                print()
+                _emit(frame, False)
+    faults = files.loc[files["state"].isin(fetch.FAULTS), "file"]
+    if len(faults):
+        print(f"error: {len(faults)} of {len(files)} files cannot be used: {', '.join(faults)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
 @app.command("card")
 def card_command(
     row: Annotated[str | None, typer.Argument(help="A row of the paper's, or one that you added; --list names them.")] = None,
