@@ -110,7 +110,7 @@ def summary(cards):
     Returns
     -------
     DataFrame
-        `row, kind, synthetic, model, family, endpoint_round, n, alpha_tot`, k and n of the four rates,
+        `row, kind, synthetic, quality_control, model, family, endpoint_round, n, alpha_tot`, k and n of the four rates,
         `onsets` (counts by round, missing where not public), `n_null` (fields without a value), `n_fields`.
 
     Examples
@@ -127,6 +127,7 @@ def summary(cards):
                 "row": one.row_id,
                 "kind": one.kind,
                 "synthetic": one.synthetic,
+                "quality_control": one.quality_control,
                 "model": told.identity.model_name,
                 "family": told.identity.model_family,
                 "endpoint_round": one.choices.endpoint_round,

@@ -354,7 +354,7 @@ def _paper_sources(traced, entry):
 # --- an added row -------------------------------------------------------------------------------------------
 
 
-def added(row_id, *, tie, missing, interval, weights):
+def added(row_id, *, tie, missing, interval, weights, metadata_file=None):
     """Card of a row under data/rows.
 
     Parameters
@@ -366,6 +366,8 @@ def added(row_id, *, tie, missing, interval, weights):
     interval : {"wilson", "jeffreys"}
     weights : dict
         `w_coll` and `w_corr` of the gates.
+    metadata_file : str, optional
+        File that describes the row's files, where they are given out.
 
     Returns
     -------
@@ -389,17 +391,16 @@ def added(row_id, *, tie, missing, interval, weights):
         }
     fingerprint, absent = _added_fingerprint(row_id, interval)
     extra = told.model_extra
+    logged = "gated" if told.arm else "omitted"  # a log keeps all texts; nothing else that a row comes from does
+    served = {"n_agents": told.n_agents, "n_rounds": told.n_rounds, "arm": told.arm}
+    served |= {name: extra.get(name) for name in ("temperatures", "prompts")}
     groups = {
         "identity": schemas.Identity(
             model_name=told.model,
             model_family=told.family,
             backend=extra.get("backend"),
             model_version_or_snapshot=extra.get("model_version_or_snapshot"),
-            serving_parameters={
-                name: value
-                for name, value in [("n_agents", told.n_agents), ("n_rounds", told.n_rounds)]
-                if value is not None
-            },
+            serving_parameters={name: value for name, value in served.items() if value is not None},
         ),
         "question_pool": schemas.QuestionPool(
             benchmark=extra.get("benchmark"),
@@ -413,10 +414,10 @@ def added(row_id, *, tie, missing, interval, weights):
         "signed_utility": _gates(debates, row_id, weights),
         "release": schemas.Release(
             aggregate_fields_open=True,
-            probe_templates_open_or_gated="omitted",
-            full_transcripts_open_or_gated="omitted",
+            probe_templates_open_or_gated=logged if told.n_probes else "omitted",
+            full_transcripts_open_or_gated=logged,
             r1_feature_matrix_open_or_gated="open",
-            metadata_file=None,
+            metadata_file=metadata_file,
             known_missing_artifacts=[
                 "transcripts",
                 *(["wording of the probes"] if told.n_probes else ["probe records"]),
@@ -441,6 +442,7 @@ def added(row_id, *, tie, missing, interval, weights):
         absent,
         kind="added",
         synthetic=told.synthetic,
+        quality_control=told.quality_control or "not told",
         choices=schemas.Choices(**choices),
         sources=[schemas.Source(name=one.name, sha256=one.sha256) for one in told.sources],
         probe_jsonl_minimum=_minimum(

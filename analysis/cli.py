@@ -46,7 +46,8 @@ def _finite(weight):
     return weight
 
 
-Paths = Annotated[list[Path], typer.Argument(help="Files of debates: long CSV/JSONL/Parquet, open-tier JSON-lines, feature matrix or chat JSON; also .gz.")]
+Paths = Annotated[list[Path], typer.Argument(help="Files of debates: long CSV/JSONL/Parquet, open-tier JSON-lines, feature matrix or chat JSON, also .gz; or Inspect logs.")]
+Arm = Annotated[str | None, typer.Option("--arm", help="Arm to read from Inspect logs; peer, else the only one, unless given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tie = Annotated[Ties, typer.Option("--tie", help="What a tied vote counts as.")]
 Missing = Annotated[MissingRules, typer.Option("--missing", help="What a vote without any answer counts as.")]
@@ -101,14 +102,14 @@ def _plain(value):
     return value
 
 
-def _read_debates(paths, policy, labels, tie, missing, endpoint=None):
+def _read_debates(paths, policy, labels, tie, missing, endpoint=None, arm=None):
     from analysis import ledger, rows, traces
     from analysis.errors import DataError
 
     parts, owner = [], {}
     for path in paths:
         with _options():
-            frame = traces.read(path, policy=policy, labels=labels)
+            frame = traces.read(path, policy=policy, labels=labels, arm=arm)
         if "answer" in frame:
             frame = traces.validate(frame, labels=labels)
         for row in frame["row"].unique():
@@ -148,6 +149,7 @@ def ledger_command(
     paths: Paths,
     policy: Policy = "reference",
     labels: Labels = "ABCDEFGHIJ",
+    arm: Arm = None,
     tie: Tie = "alphabetic",
     missing: Missing = "initially_wrong",
     interval: Interval = "wilson",
@@ -157,7 +159,7 @@ def ledger_command(
     """Count preserved, collapsed, corrected and unrepaired debates, one line a row."""
     from analysis import ledger
 
-    debates = _read_debates(paths, policy, labels, tie, missing, endpoint)
+    debates = _read_debates(paths, policy, labels, tie, missing, endpoint, arm)
     summary = ledger.summarize(debates, interval=interval)
     onset = ledger.onset(debates).set_index("row").drop(columns="collapse")
     shown = summary[[
@@ -180,6 +182,7 @@ def replay_command(
     w_correction: Annotated[float, typer.Option("--w-correction", min=0, callback=_finite, help="Cost of a correction lost.")] = 1.0,
     policy: Policy = "reference",
     labels: Labels = "ABCDEFGHIJ",
+    arm: Arm = None,
     tie: Tie = "alphabetic",
     missing: Missing = "initially_wrong",
     as_json: Json = False,
@@ -196,7 +199,7 @@ def replay_command(
         raise typer.BadParameter("expected one of --gate NAME and --actions FILE")
     if gate is not None and gate not in replay.GATES:
         raise typer.BadParameter(f"--gate {gate}: expected one of {', '.join(replay.GATES)}")
-    debates = _read_debates([path], policy, labels, tie, missing)
+    debates = _read_debates([path], policy, labels, tie, missing, arm=arm)
     fires = gate if gate is not None else replay.actions(actions, debates)
     options = dict(w_collapse=w_collapse, w_correction=w_correction)
     result = replay.replay(debates, fires, by="row", **options)
@@ -363,43 +366,48 @@ def _show_card(one, out, as_json):
                     print(f"{'':44}{line}")
 
 
-RowPaths = Annotated[list[Path], typer.Argument(help="Files of the row's debates, any layout.")]
+RowPaths = Annotated[list[Path], typer.Argument(help="Files of the row's debates, any layout; or logs (.eval) of its debates and probes, or folders of them.")]
 Id = Annotated[str, typer.Option("--id", help="Name of the row: letters, digits, '.', '-', '_'.")]
 Model = Annotated[str, typer.Option("--model", help="Model as readers know it.")]
 Family = Annotated[str, typer.Option("--family", help="Model family; the paper's are Anthropic, DeepSeek, Google, Meta, OpenAI, Phi, Qwen.")]
-Probes = Annotated[Path | None, typer.Option("--probes", help="Probe records of the same model (JSON-lines).")]
+Probes = Annotated[Path | None, typer.Option("--probes", help="Probe records of the same model (JSON-lines), or the log of its probes.")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Mark the row as made up.")]
 
 
 @row_app.command("add")
-def row_add(paths: RowPaths, id: Id, model: Model, family: Family, policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, synthetic: Synthetic = False, as_json: Json = False):
+def row_add(paths: RowPaths, id: Id, model: Model, family: Family, policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, arm: Arm = None, synthetic: Synthetic = False, as_json: Json = False):
     """Check debates and store them as a row; `make book` then shows it."""
     from analysis import rows
 
     with _options():
-        row = rows.add(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
+        row = rows.add(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic, arm=arm)
     _tell(row, None, as_json, f"Row {row.id} added. Run `make book` to see it.")
 
 
 @row_app.command("check")
-def row_check(paths: RowPaths, id: Id = "checked", model: Model = "unnamed", family: Family = "unnamed", policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, synthetic: Synthetic = False, as_json: Json = False):
+def row_check(paths: RowPaths, id: Id = "checked", model: Model = "unnamed", family: Family = "unnamed", policy: Policy = "reference", labels: Labels = "ABCDEFGHIJ", probes: Probes = None, arm: Arm = None, synthetic: Synthetic = False, as_json: Json = False):
     """Do all that `row add` does except storing (a dry run), and show the ledger of the row."""
     from analysis import ledger, rows
 
     with _options():
-        row, frame, _ = rows.check(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic)
+        row, frame, _ = rows.check(paths, id=id, model=model, family=family, policy=policy, labels=labels, probes=probes, synthetic=synthetic, arm=arm)
     _tell(row, ledger.summarize(ledger.debates(frame)), as_json, "Nothing was stored: this was a check.")
 
 
 def _tell(row, summary, as_json, last):
-    told = row.model_dump(exclude={"sources"})
+    from analysis import rows, tables
+
+    told = row.model_dump(exclude={"sources"} if as_json else {"sources", "quality", "usage"})
     if summary is not None:
         told |= {name: summary[name].iat[0] for name in ("preserved", "collapse", "correction", "unrepaired", "init_correct", "c_cond")}
     if as_json:
         print(json.dumps(_plain(told), indent=2, ensure_ascii=False, allow_nan=False))
         return
+    told["quality_control"] = tables.quality(row.quality_control, rows.checks(row))
     for name, value in told.items():
         print(f"{name:15} {'-' if value is None else value}")
+    if row.quality_control == "fails":
+        print("This row fails strict quality control; its name says so in every table.")
     print(last)
 
 

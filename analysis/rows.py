@@ -11,11 +11,12 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pydantic
 
-from analysis import data, ledger, probes as probe_records, traces
+from analysis import data, ledger, probes as probe_records, rows_logs, traces
 from analysis.errors import DataError
 
 DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(1, 10))}  # names that Windows keeps
@@ -39,6 +40,27 @@ class Source(pydantic.BaseModel):
     bytes: int
 
 
+class Check(pydantic.BaseModel):
+    """One check of quality control: calls that fail it, of all that were planned, and the largest share allowed."""
+
+    check: str
+    k: int
+    n: int
+    limit: float
+
+
+class Usage(pydantic.BaseModel):
+    """What one step of a run took; tokens and cost over the calls that tell them."""
+
+    step: str
+    calls: int
+    told: int
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    tokens_reasoning: int | None = None
+    cost: float | None = None
+
+
 class Row(pydantic.BaseModel):
     """What row.json holds."""
 
@@ -60,6 +82,10 @@ class Row(pydantic.BaseModel):
     alpha_tot: float | None = None
     n_probes: int | None = None
     n_flips: int | None = None
+    arm: str | None = None
+    quality_control: Literal["passes", "fails"] | None = None
+    quality: list[Check] | None = None
+    usage: list[Usage] | None = None
     sources: list[Source]
 
 
@@ -85,25 +111,27 @@ def ids():
     return sorted(path.parent.name for path in folder().glob("*/row.json") if not path.parent.name.startswith("."))
 
 
-def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", probes=None, synthetic=False):
+def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", probes=None, synthetic=False, arm=None):
     """Read debates of one model and say what would be stored, storing nothing.
 
     Parameters
     ----------
     paths : path or list of paths
-        Files in any layout that `analysis.traces.read` knows, all of one row.
+        Files in any layout that `analysis.traces.read` knows, all of one row; logs of its debates and probes, or folders of them.
     id : str
         Name of the row: letters, digits, dot, dash, underscore; not taken.
     model, family : str
         As shown to readers; rows of one family are averaged in the family analyses.
     policy : str
-        Answer coder for texts without a stored answer.
+        Answer coder for texts without a stored answer; a log's answers are those of the coder that its run had.
     labels : str
         Valid labels.
     probes : path, optional
-        Probe records of the same model.
+        Probe records of the same model, or the log or folder of its probes.
     synthetic : bool
         Whether the row is made up.
+    arm : str, optional
+        Arm of the debates to read from logs; peer, else the only one, unless given.
 
     Returns
     -------
@@ -126,8 +154,25 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     if not paths:
         raise DataError("no files; expected at least one file of debates")
     _check_names(id, model, family, labels)
-    frames = [_read(path, id, policy, labels) for path in paths]
-    names = ", ".join(path.name for path in paths)
+    plain, logged, probed = rows_logs.split(paths)
+    plain_probes, misplaced, more = rows_logs.split([Path(probes)] if probes else [])
+    if misplaced:
+        raise DataError(f"{misplaced[0].name}: a log of debates; expected probes")
+    probed += more
+    if not plain and not logged:
+        raise DataError(f"{', '.join(path.name for path in paths)}: probes alone; expected debates of the row too")
+    if plain and logged:
+        raise DataError(f"{plain[0].name}, {logged[0].name}: a file and a log; expected the debates of a row in one kind of record")
+    if plain_probes and probed:
+        raise DataError(f"{plain_probes[0].name}, {probed[0].name}: probes twice; expected them once")
+    if arm is not None and not logged:
+        raise ValueError(f"arm={arm!r}: there is no log of debates; expected none, other files have no arms")
+    frames, run = [_read(path, id, policy, labels) for path in plain], {"policy": policy}
+    quality = rows_logs.passed(frames)
+    if logged:
+        frame, run = rows_logs.debates(logged, arm=arm)
+        frames = [frame.assign(row=pd.Series(id, index=frame.index, dtype="str"))]
+    names = ", ".join(path.name for path in (*plain, *logged))
     if len({("answer" in frame) for frame in frames}) > 1:
         raise DataError(f"{names}: answers and a feature matrix; expected one kind for one row")
     layouts = {frame.attrs["format"] for frame in frames}
@@ -145,13 +190,12 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
         raise DataError(f"{names}, field 'answer': none of {len(frame)} could be read; expected labels, or texts that hold one")
     debates = ledger.debates(frame)
     n_agents = debates["n_agents"].max()
-    probe_frame, told = _probes(Path(probes), id, labels) if probes else (None, {})
+    probe_frame, told, spent = _probes(plain_probes, probed, id, labels)
     row = Row(
         id=id,
         model=model,
         family=family,
         synthetic=synthetic,
-        policy=policy,
         labels=labels,
         layout=", ".join(sorted(layouts)),
         n_debates=len(debates),
@@ -159,20 +203,25 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
         n_rounds=int(debates["endpoint"].max()),
         n_answers=len(frame) if has_answers else None,
         n_missing=int(frame["answer"].isna().sum()) if has_answers else None,
-        sources=[_source(path) for path in (*paths, *([Path(probes)] if probes else []))],
+        sources=[_source(path) for path in (*plain, *logged, *plain_probes, *probed)],
         **told,
+        **({"quality_control": quality} | run | {"usage": [*run.get("usage", []), *spent] or None}),
     )
     return row, frame, probe_frame
 
 
-def _probes(path, id, labels):
-    """Probe records, and what the card tells of them."""
-    frame = _open(probe_records.read(path, row=id), OPEN_PROBES)
-    _check_labels(frame, ("gold", "initial_answer", "alt_answer", "post_answer"), labels, path.name)
+def _probes(plain, logged, id, labels):
+    """Probe records, what the card tells of them, and what asking them took."""
+    if not plain and not logged:
+        return None, {}, []
+    frame, spent = (probe_records.read(plain[0], row=id), []) if plain else rows_logs.probes(logged, id)
+    frame, name = _open(frame, OPEN_PROBES), (plain or logged)[0].name
+    _check_labels(frame, ("gold", "initial_answer", "alt_answer", "post_answer"), labels, name)
     found = probe_records.flip_rate(frame, by=None)
     if not found["n"].item():
-        raise DataError(f"{path.name}, field 'condition': no probe of the default condition; expected at least one")
-    return frame, {"n_flips": int(found["k"].item()), "n_probes": int(found["n"].item()), "alpha_tot": float(found["rate"].item())}
+        raise DataError(f"{name}, field 'condition': no probe of the default condition; expected at least one")
+    told = {"n_flips": int(found["k"].item()), "n_probes": int(found["n"].item()), "alpha_tot": float(found["rate"].item())}
+    return frame, told, spent
 
 
 def _check_names(id, model, family, labels):
@@ -342,7 +391,8 @@ def describe(chosen=None):
     -------
     DataFrame
         One line a row: `id, model, family, synthetic, policy, layout, n_debates, n_agents, n_rounds, n_answers, n_missing, alpha_tot,
-        n_flips, n_probes`; missing where a feature matrix or a row without probes does not tell.
+        n_flips, n_probes, arm, quality_control, quality`; missing where a feature matrix, a row without probes or without logs does not
+        tell.
 
     Raises
     ------
@@ -356,8 +406,34 @@ def describe(chosen=None):
     """
     chosen = ids() if chosen is None else chosen
     columns = ["id", "model", "family", "synthetic", "policy", "layout", "n_debates", "n_agents", "n_rounds", "n_answers", "n_missing", "alpha_tot", "n_flips", "n_probes"]
-    told = pd.DataFrame([card(id).model_dump() for id in chosen], columns=columns)
-    return told.astype({name: "Int64" for name in columns if name.startswith("n_")} | {"alpha_tot": float})
+    words = ["arm", "quality_control", "quality"]
+    told = pd.DataFrame([card(id).model_dump() | {"quality": checks(card(id))} for id in chosen], columns=[*columns, *words])
+    return told.astype({name: "Int64" for name in columns if name.startswith("n_")} | {"alpha_tot": float} | dict.fromkeys(words, "str"))
+
+
+def checks(row):
+    """Say what quality control counted.
+
+    Parameters
+    ----------
+    row : Row
+
+    Returns
+    -------
+    str or None
+        Failed calls over planned ones, by check; None where nothing was counted.
+
+    Examples
+    --------
+    >>> told = Row(id="m", model="M", family="F", policy="reference", labels="AB", layout="inspect", n_debates=1, n_rounds=1, sources=[],
+    ...            quality=[Check(check="missing", k=3, n=10, limit=0.02)])
+    >>> checks(told)
+    'missing 3/10 (at most 2% allowed)'
+    """
+    if not row.quality:
+        return None
+    counted = ", ".join(f"{one.check} {one.k}/{one.n}" for one in row.quality)
+    return f"{counted} (at most {row.quality[0].limit:.0%} allowed)"
 
 
 def card(id):
@@ -490,7 +566,7 @@ def summary(chosen, *, tie="alphabetic", missing="initially_wrong", interval="wi
 
 
 def beside(paper, added):
-    """Put added rows under the paper's, marked; made-up rows say so in their name.
+    """Put added rows under the paper's, marked; rows that are made up or fail quality control say so in their name.
 
     Parameters
     ----------
@@ -509,12 +585,36 @@ def beside(paper, added):
     """
     parts = [paper.assign(added=False)]
     if added is not None and len(added):
-        made_up = set(added["row"]) - set(real(added["row"]))
-        named = added["row"].map(lambda id: f"{id}, made up" if id in made_up else id)
         # Rounds beyond the paper's last one stay; whatever else only the added rows have does not.
         later = [name for name in added if re.fullmatch(r"round_\d+", name) and name not in paper]
-        parts.append(added.assign(added=True, row=named).reindex(columns=[*parts[0].columns, *later]))
+        parts.append(named(added).assign(added=True).reindex(columns=[*parts[0].columns, *later]))
     return pd.concat(parts, ignore_index=True)
+
+
+def named(lines):
+    """Mark in their names rows that are made up or fail quality control.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        With `row`, ids of added rows.
+
+    Returns
+    -------
+    DataFrame
+        The same lines; another name than a stored id stays as it is.
+
+    Examples
+    --------
+    >>> named(pd.DataFrame({"row": ["not-a-stored-row"]}))["row"].tolist()
+    ['not-a-stored-row']
+    """
+    stored = {id: card(id) for id in set(lines["row"]) & set(ids())}
+    marks = {
+        id: f"{id}{', made up' if told.synthetic else ''}{', fails quality control' if told.quality_control == 'fails' else ''}"
+        for id, told in stored.items()
+    }
+    return lines.assign(row=lines["row"].map(lambda id: marks.get(id, id)))
 
 
 def real(chosen):

@@ -245,6 +245,10 @@ class ReuseCard(Part):
     row_id: Name = told("name of the row")
     kind: Literal["paper", "added"] = told("a row of the paper, or one added to this copy")
     synthetic: bool = told("whether the debates are made up")
+    quality_control: Literal["passes", "fails", "not told"] = told(
+        "strict quality control of the run: missing, truncated and unclosed replies within the limit",
+        default="not told",
+    )
     choices: Choices = told("choices under which the debates were counted")
     model_card: ModelCard = told("the row")
     probe_jsonl_minimum: dict[str, Tier] = told("tier of each field that a probe record should hold")

@@ -600,7 +600,7 @@ def dictionary(lines):
     })
 
 
-LAYOUTS = {"long": "long table", "layout_a": "open tier, layout A", "layout_b": "open tier, layout B", "features": "feature matrix", "chat": "chat"}
+LAYOUTS = {"long": "long table", "layout_a": "open tier, layout A", "layout_b": "open tier, layout B", "features": "feature matrix", "chat": "chat", "inspect": "Inspect log"}
 
 
 def rows(told):
@@ -631,9 +631,36 @@ def rows(told):
         "Rounds": told["n_rounds"].map(count),
         "Missing answers": [f"{percent(k / n)} ({count(k)}/{count(n)})" if n else "–" for k, n in zip(told["n_missing"].fillna(0), told["n_answers"].fillna(0))],
         "Flip rate": [f"{number(a, 4)} ({count(k)}/{count(n)})" if n else "no probes" for a, k, n in zip(told["alpha_tot"].fillna(0), told["n_flips"].fillna(0), told["n_probes"].fillna(0))],
-        "Read as": told["layout"].map(lambda names: ", ".join(LAYOUTS.get(name, name) for name in names.split(", "))),
+        "Read as": [_read_as(*pair) for pair in zip(told["layout"], told["arm"])],
         "Coder": told["policy"],
+        "Quality control": [quality(*pair) for pair in zip(told["quality_control"], told["quality"])],
     })
+
+
+def _read_as(layouts, arm):
+    return ", ".join(LAYOUTS.get(name, name) for name in layouts.split(", ")) + ("" if pd.isna(arm) else f", arm {arm}")
+
+
+def quality(verdict, checks):
+    """Quality control of an added row in words.
+
+    Parameters
+    ----------
+    verdict, checks : str or missing
+        `quality_control` and `quality` of `rows.describe`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> quality("fails", "missing 3/10 (at most 2% allowed)"), quality(None, None)
+    ('fails: missing 3/10 (at most 2% allowed)', 'not told')
+    """
+    if pd.isna(verdict):
+        return "not told"
+    return verdict if pd.isna(checks) else f"{verdict}: {checks}"
 
 
 def coding(counts):

@@ -161,8 +161,11 @@ def overview(told, *, interval="wilson"):
     return pd.DataFrame(
         {
             "Row": [
-                f"{row}{', made up' if made_up else ''}{' (added)' if kind == 'added' else ''}"
-                for row, kind, made_up in zip(told["row"], told["kind"], told["synthetic"])
+                f"{row}{', made up' if made_up else ''}{', fails quality control' if checked == 'fails' else ''}"
+                f"{' (added)' if kind == 'added' else ''}"
+                for row, kind, made_up, checked in zip(
+                    told["row"], told["kind"], told["synthetic"], told["quality_control"]
+                )
             ],
             "Debates": told["n"].map(count),
             "Flip rate": told["alpha_tot"].astype(float).map(number),

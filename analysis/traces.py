@@ -3,7 +3,8 @@
 Layouts, recognised by content: ``long`` (a line per answer), ``layout_a`` and ``layout_b`` (the paper's open
 tier, a record per debate), ``chat`` (question text -> chat messages of each agent, and gold), ``features``
 (the released matrix, a line per debate without answers). Any of them may be gzipped; tables may be CSV,
-JSON-lines, a JSON array or Parquet.
+JSON-lines, a JSON array or Parquet. ``inspect`` is a log, or a folder of logs, that Inspect wrote of debates run
+by `analysis.collect`.
 """
 
 import gzip
@@ -39,7 +40,7 @@ from analysis.errors import DataError, choice
 __all__ = ["FORMATS", "canonical_number", "carry_forward", "clean_labels", "complete", "coverage", "read",
            "table", "validate", "write_open_tier"]
 
-FORMATS = ("long", "layout_a", "layout_b", "features", "chat")
+FORMATS = ("long", "layout_a", "layout_b", "features", "chat", "inspect")
 POLICIES = ("reference", "strict", "anchored")
 
 SOUGHT = {
@@ -48,12 +49,13 @@ SOUGHT = {
     "layout_b": "initial_states and round_traces",
     "features": "collapsed, corrected and init_correct",
     "chat": "one JSON object, question text -> [agent contexts, gold]",
+    "inspect": "a log of debates that Inspect wrote (.eval)",
 }
 _DONE = {"ok", "success", "succeeded", "completed", "complete", "done"}
 
 
 def read(path, format="auto", *, row=None, policy="reference", labels=LABELS, on_duplicate="error",
-         on_damage="error"):
+         on_damage="error", arm=None):
     """Read one file of debate traces.
 
     Parameters
@@ -76,6 +78,8 @@ def read(path, format="auto", *, row=None, policy="reference", labels=LABELS, on
     on_damage : {"error", "drop"}
         A torn line, a cut gz stream or a record at odds with itself: refuse, or keep the rest and list it in
         ``attrs["damage"]``.
+    arm : str, optional
+        Arm to read from a log; "all" reads each as a row of its own. Left out: peer, else the only one.
 
     Returns
     -------
@@ -85,7 +89,8 @@ def read(path, format="auto", *, row=None, policy="reference", labels=LABELS, on
         canonical number where the gold is one, missing, or, where it is none of these, as written (`validate`
         refuses it). A missing round is 0, a missing gold missing. ``attrs``: `source` (file name), `format`
         (layout), `damage`, `coded` (answers read from text), `unfinished` (lines whose status is an error,
-        which hold no answer). For ``features`` a debates frame instead.
+        which hold no answer). For ``features`` a debates frame instead. A log's answers are those that were
+        coded in the run, without texts, with what is known of each call; ``attrs`` says which `arm` it is.
 
     Raises
     ------
@@ -112,6 +117,11 @@ def read(path, format="auto", *, row=None, policy="reference", labels=LABELS, on
     choice("on_duplicate", on_duplicate, ("error", "last", "replicate"))
     choice("on_damage", on_damage, ("error", "drop"))
     label_names(labels)
+    path = Path(path)
+    if (logs := logs_at(path)) or format == "inspect":
+        return _log(path, logs, format, row, arm)
+    if arm is not None:
+        raise ValueError(f"arm={arm!r}: {path} is no log of debates; expected none, other files have no arms")
     path = files.check_path(path)
     kind = files.container(path)
     if format == "chat" and kind == "jsonl":
@@ -139,6 +149,53 @@ def read(path, format="auto", *, row=None, policy="reference", labels=LABELS, on
         found = _long(found, path, row, policy, labels, on_duplicate)
     found.attrs = {**found.attrs, "source": path.name, "format": layout, "damage": damage}
     return found
+
+
+def logs_at(path):
+    """Logs at a place: the file itself, or those of a folder of logs or of a run.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list of Path
+        Empty for a file of another kind.
+
+    Raises
+    ------
+    DataError
+        A zip file that is no whole log.
+
+    Examples
+    --------
+    >>> logs_at(Path("debates.csv"))
+    []
+    """
+    # Looks before it imports: most files are none.
+    if not path.is_dir():
+        if not path.is_file():
+            return []
+        with open(path, "rb") as stream:
+            if stream.read(4) != b"PK\x03\x04":
+                return []
+    from analysis.collect import logs
+
+    found = logs.found_at(path)
+    if not found and path.is_file():
+        raise DataError(f"{path}: a zip file but no whole Inspect log; expected one, or a file of another layout")
+    return found
+
+
+def _log(path, found, format, row, arm):
+    from analysis.collect import logs
+
+    if format not in ("auto", "inspect") or not found:
+        raise DataError(f"{path}: not in layout {format!r}; expected {SOUGHT[format]}")
+    frame = logs.answers(found, arm=arm, row=row)
+    frame.attrs |= {"source": path.name, "damage": [], "coded": 0, "unfinished": 0}
+    return frame
 
 
 def table(path, *, on_damage="error"):

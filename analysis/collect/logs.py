@@ -57,6 +57,30 @@ def is_log(path):
         return "_journal/start.json" in log.NameToInfo or "header.json" in log.NameToInfo
 
 
+def found_at(path):
+    """Logs at a place: the file itself, or those of a folder of logs or of a run.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    list of Path
+        The latest attempt first; empty where there is none.
+
+    Examples
+    --------
+    >>> found_at("no/such/place")
+    []
+    """
+    path = Path(path)
+    if path.is_dir():
+        inner = path / "logs"
+        return sorted((inner if inner.is_dir() else path).glob("*.eval"), reverse=True)
+    return [path] if is_log(path) else []
+
+
 def samples(path, *, unfinished="error"):
     """Yield the samples of a log, in the order of its dataset, without their events.
 
@@ -109,12 +133,44 @@ def samples(path, *, unfinished="error"):
             yield {"log": head} | found
 
 
+def kind(path):
+    """Tell what a log holds.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    str
+        "debate" or "probe".
+
+    Raises
+    ------
+    DataError
+        No log, or one of something else.
+
+    Examples
+    --------
+    >>> kind("logs/debate.eval")  # doctest: +SKIP
+    'debate'
+    """
+    for sample in samples(path, unfinished="keep"):
+        found = [name for name in ("debate", "probe") if name in (sample.get("store") or {})]
+        if found:
+            return found[0]
+    raise DataError(
+        f"{path}: a log of another task; expected one of analysis/collect/debate.py or analysis/collect/probe.py"
+    )
+
+
 def _read(log, name, path):
     try:
         return log.read(name).decode()
     except NotImplementedError:
         raise DataError(
-            f"{path}: packed with zstandard; expected the package zipfile-zstd, or Python 3.14"
+            f"{path}: packed with zstandard, which needs inspect-ai's package zipfile-zstd or Python 3.14; "
+            "expected one of them: pip install inspect-ai"
         ) from None
     except (ValueError, zipfile.BadZipFile) as problem:
         raise DataError(f"{path}, member {name!r}: cannot be read ({problem})") from None
@@ -236,30 +292,33 @@ def answers(paths, *, arm=None, row=None, texts=False, unfinished="error"):
     DataFrame
         Long answers, a line for every cell of the plan: `row, question, replicate, round, agent, answer,
         gold, rule` and what is known of the call: `truncated`, `unclosed`, `error`, `stop`, tokens, `cost`,
-        `seconds`, `model`, `temperature`, `confidence`. ``attrs``: `format` "inspect", `arm`, `card`, `pool`,
-        `policy`, `status`.
+        `seconds`, `model`, `temperature`, `confidence`. ``attrs``: `format` "inspect", `arm`, `card`, `policy`,
+        `status`, `runs` (of each run: `models`, `temperatures`, `pool`, `selection`, `seed`, `n`).
 
     Raises
     ------
     DataError
-        No log of debates, an unfinished one, or an arm that is not there.
+        No log of debates, an unfinished one, an arm that is not there, or runs that differ in card, coder or
+        arm.
 
     Examples
     --------
     >>> answers("logs", arm="peer")  # doctest: +SKIP
     """
     columns, attrs = {name: [] for name in (*COLUMNS, "rule", *_STATE, *(["text"] if texts else []))}, {}
+    runs = {}
     for question, replicate, gold, debate, log in _debates(paths, unfinished):
         arms = _arms(debate, arm)
         name = row or _row(debate)
-        attrs = attrs or {
-            "format": "inspect",
-            "arm": ", ".join(arms),
-            "card": debate["card"],
-            "status": log.get("status"),
-            "policy": debate["policy"],
-            "pool": log["eval"].get("metadata", {}).get("pool"),
-        }
+        told = {"arm": ", ".join(arms), "card": debate["card"], "policy": debate["policy"]}
+        attrs = attrs or {"format": "inspect", "status": log.get("status"), **told}
+        odd = [field for field, value in told.items() if value != attrs[field]]
+        if odd:
+            raise DataError(
+                f"question {question!r}, field {odd[0]!r}: {told[odd[0]]}; expected {attrs[odd[0]]}, as in the "
+                "debates before: runs with different prompts, coders or arms are different rows"
+            )
+        runs.setdefault(log["eval"]["task_id"], _settings(log, debate))
         for each in arms:
             lines = saved.answers(debate, each)
             whole = {
@@ -276,8 +335,44 @@ def answers(paths, *, arm=None, row=None, texts=False, unfinished="error"):
                 else:
                     cells.extend(line.get(field) for line in lines)
     frame = pd.DataFrame({name: _column(name, cells) for name, cells in columns.items()})
-    frame.attrs = attrs
+    frame.attrs = attrs | {"runs": list(runs.values())}
     return frame
+
+
+def _settings(log, debate):
+    told, given = log["eval"].get("metadata") or {}, log["eval"].get("task_args") or {}
+    return {
+        "models": debate["models"],
+        "temperatures": told.get("temperatures"),
+        "pool": told.get("pool"),
+        "selection": bool(told.get("selection")),
+        "seed": given.get("pool_seed"),
+        "n": given.get("n"),
+    }
+
+
+def replies_of(answers):
+    """Calls behind answers of one arm, as `replies` gives them: without cells that a gate made needless.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        From `answers`, one arm.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> read = pd.DataFrame({"round": [0, 1], "answer": ["A", None], "rule": ["final_tag", "empty"]})
+    >>> read.attrs["arm"] = "peer"
+    >>> replies_of(read)[["arm", "missing"]].values.tolist()
+    [['initial', False], ['peer', True]]
+    """
+    asked = answers[answers["rule"] != "carried"]
+    arm = np.where(asked["round"] == 0, saved.INITIAL, answers.attrs["arm"])
+    return asked.assign(arm=arm, missing=asked["answer"].isna())
 
 
 _NUMBERS = {"tokens_in", "tokens_out", "tokens_reasoning", "cost", "seconds", "temperature", "confidence"}
@@ -484,6 +579,38 @@ def probe_plan(paths, *, unfinished="error"):
         for record in _probe_records(paths, unfinished)
     ]
     return pd.DataFrame(lines).groupby("condition", sort=False).sum().reset_index()
+
+
+def probe_usage(paths, *, unfinished="error"):
+    """Add up tokens and costs of probe records, those without an initial answer included.
+
+    Parameters
+    ----------
+    paths, unfinished
+        As in `answers`.
+
+    Returns
+    -------
+    dict
+        `calls, tokens_in, tokens_out, cost` (None where no call has one).
+
+    Examples
+    --------
+    >>> probe_usage("logs")  # doctest: +SKIP
+    """
+    calls = tokens_in = tokens_out = 0
+    costs = []
+    for record in _probe_records(paths, unfinished):
+        calls += 1 + record["initial_repair_attempts"] + len(record["probe_results"])
+        tokens_in += record["usage"]["prompt_tokens"]
+        tokens_out += record["usage"]["completion_tokens"]
+        costs += [record["total_cost"]] if record.get("total_cost") is not None else []
+    return {
+        "calls": calls,
+        "tokens_in": tokens_in,
+        "tokens_out": tokens_out,
+        "cost": sum(costs) if costs else None,
+    }
 
 
 def _probe_records(paths, unfinished):
