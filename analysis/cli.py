@@ -291,7 +291,7 @@ def fetch_command(
         for frame in told.values():
             if len(frame):
                 print()
-                _emit(frame, False)
+                _emit(frame.astype(object).where(frame.notna(), "-"), False)
     faults = files.loc[files["state"].isin(fetch.FAULTS), "file"]
     if len(faults):
         print(f"error: {len(faults)} of {len(files)} files cannot be used: {', '.join(faults)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The open tier: every family of files from a composed folder, damage of every kind, the hub's side with a false hub."""
+"""The open tier: composed files of every family, damage of every kind, and the hub's side of a download."""
 
 import hashlib
 import http.server
@@ -132,7 +132,7 @@ def folder(tmp_path):
     return lay(tmp_path / "tier", tier())
 
 
-# --- a folder -------------------------------------------------------------------------------------------------------------
+# --- a folder -----------------------------------------------------------------------------------------------
 
 
 def test_every_family_becomes_rows_with_the_planned_ledger(folder):
@@ -262,7 +262,7 @@ def test_a_folder_without_any_file_of_the_release_is_refused(tmp_path):
         fetch.survey(tmp_path / "gone")
 
 
-# --- the command ----------------------------------------------------------------------------------------------------------
+# --- the command --------------------------------------------------------------------------------------------
 
 
 def run(*arguments):
@@ -337,7 +337,7 @@ def test_families_follow_from_names(model, family):
     assert fetch._family(model) == family
 
 
-# --- the hub --------------------------------------------------------------------------------------------------------------
+# --- the hub ------------------------------------------------------------------------------------------------
 
 
 def false_hub(monkeypatch, snapshot, mismatches=(), again=None):
@@ -439,7 +439,7 @@ def test_an_interruption_is_passed_on_and_the_next_call_goes_on(tmp_path, monkey
     assert len(fetch.survey(fetch.download())[1]) == 5 and seen == [0, 2]
 
 
-# --- the real client against a server on loopback ---------------------------------------------------------------------------
+# --- the real client against a server on loopback -----------------------------------------------------------
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
