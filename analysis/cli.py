@@ -411,6 +411,23 @@ def _tell(row, summary, as_json, last):
     print(last)
 
 
+@row_app.command("export")
+def row_export(
+    id: Annotated[str, typer.Argument(help="Id of the row, as `row list` shows it.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to, new or empty.")],
+    tier: Annotated[Literal["open"], typer.Option("--tier", help="What is given out: labels and counts, no text.")] = "open",
+    license: Annotated[str | None, typer.Option("--license", help="Address of the licence, for the metadata.")] = None,
+    creator: Annotated[str | None, typer.Option("--creator", help="Who ran the debates, for the metadata.")] = None,
+    as_json: Json = False,
+):
+    """Write an added row as open-tier files: debates, probes, reuse card, cost card, metadata."""
+    from analysis import export
+
+    _emit(export.write(id, out, tier=tier, license=license, creator=creator), as_json)
+    if not as_json:
+        print(f"Row {id} written to {out}.")
+
+
 @row_app.command("list")
 def row_list(as_json: Json = False):
     """List the added rows."""

@@ -27,7 +27,7 @@ TYPES = {
 }
 BESIDE = ("dictionary.csv", "SOURCES.md")  # described as files only
 
-_CONTEXT = {
+CONTEXT = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "citeAs": "cr:citeAs",
@@ -226,7 +226,7 @@ def metadata():
             " where each comes from"
         )
     return {
-        "@context": _CONTEXT,
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         **_ABOUT,

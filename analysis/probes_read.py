@@ -36,7 +36,7 @@ def read(path, *, row=None, on_duplicate="error"):
         name.
     on_duplicate : {"error", "last", "replicate"}
         Two records for one question, condition and agent: refuse, let the later replace the earlier (a
-        resumed run), or count them as replicates.
+        resumed run), or count them as replicates. Records that tell different replicates are different ones.
 
     Returns
     -------
@@ -83,7 +83,8 @@ def read(path, *, row=None, on_duplicate="error"):
         # What a record lacks is missing in the frame; lists and objects are never missing.
         present = {k: v for k, v in record.items() if isinstance(v, (list, dict)) or not pd.isna(v)}
         head = _head(present, where, row, stem)
-        key = tuple(head[name] for name in _KEY)
+        told = _replicate(present.get("replicate"), where)
+        key = *(head[name] for name in _KEY), None if on_duplicate == "replicate" else told
         if key in seen and on_duplicate == "error":
             known = f"question {key[1]!r}, condition {key[2]!r}, agent {key[3]!r}"
             raise DataError(
@@ -91,7 +92,7 @@ def read(path, *, row=None, on_duplicate="error"):
                 "on_duplicate='last' lets the later replace it, 'replicate' keeps both"
             )
         before = seen.get(key, (line, -1))[1]
-        replicate = before + 1 if on_duplicate == "replicate" else 0
+        replicate = before + 1 if on_duplicate == "replicate" else told
         seen[key] = line, replicate
         probes[*key, replicate] = _probes(present, head | {"replicate": replicate}, where)
     return _typed(pd.DataFrame([probe for record in probes.values() for probe in record]))
@@ -126,6 +127,15 @@ def _flag(value, where, field):
     if value is not None and not isinstance(value, bool):
         raise _wrong(where, field, value, "true or false")
     return value
+
+
+def _replicate(value, where):
+    if value is None:
+        return 0
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # beside missing ones
+    if isinstance(value, bool) or not whole or value < 0:
+        raise _wrong(where, "replicate", value, "a whole number from 0")
+    return int(value)
 
 
 def _head(record, where, row, stem):

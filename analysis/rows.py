@@ -168,7 +168,9 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     if arm is not None and not logged:
         raise ValueError(f"arm={arm!r}: there is no log of debates; expected none, other files have no arms")
     frames, run = [_read(path, id, policy, labels) for path in plain], {"policy": policy}
+    # What exported records tell of the row they were.
     quality = rows_logs.passed(frames)
+    synthetic = synthetic or any("synthetic" in frame and frame["synthetic"].eq(True).any() for frame in frames)
     if logged:
         frame, run = rows_logs.debates(logged, arm=arm)
         frames = [frame.assign(row=pd.Series(id, index=frame.index, dtype="str"))]
@@ -293,7 +295,7 @@ def _open(frame, columns):
     frame["question"] = frame["question"].map(names).astype("str")
     if "agent" in frame:
         # An agent's name may be a sentence: what is no name becomes its number.
-        called = sorted(frame["agent"].unique())
+        called = sorted(frame["agent"].dropna().unique())
         frame["agent"] = frame["agent"].map({a: a if NAME.fullmatch(a) else f"agent-{i + 1}" for i, a in enumerate(called)}).astype("str")
     return frame
 

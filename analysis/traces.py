@@ -377,7 +377,7 @@ def _coded(tidy, numeric, policy, labels, unfinished):
     return tidy.assign(answer=answer.astype("str"), rule=rule.astype("str"), text=text), int(wanted.sum())
 
 
-def write_open_tier(answers, path):
+def write_open_tier(answers, path, *, more=None):
     """Write answers as JSON-lines in layout B of the open tier: labels only, no text.
 
     Parameters
@@ -388,6 +388,8 @@ def write_open_tier(answers, path):
     path : str or Path
         Gzipped if the name ends in ``.gz``. Written beside and renamed, so that a failure leaves what was
         there.
+    more : dict, optional
+        Further fields that every record gets.
 
     Returns
     -------
@@ -423,7 +425,7 @@ def write_open_tier(answers, path):
                 zipped = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
             with io.TextIOWrapper(zipped or raw, encoding="utf-8", newline="\n", write_through=True) as text:
                 for record in _open_tier(answers):
-                    text.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+                    text.write(json.dumps(record | (more or {}), ensure_ascii=False, separators=(",", ":")) + "\n")
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(beside, 0o666 & ~umask)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
-from analysis import cards, cli, ledger, rows, tables, tables_cards, traces
+from analysis import cards, cli, export, ledger, rows, tables, tables_cards, traces
 from analysis.collect import logs
 from analysis.collect.debate import debate
 from analysis.collect.probe import probe
@@ -215,3 +215,31 @@ def test_runs_that_are_different_rows_are_refused(root, made, scripted, evaluate
     other = evaluate(debate(pool=write_pool({"other": "B"}), rounds=2, cache=False), model)
     with pytest.raises(DataError, match="field '(arm|card)': .*; expected .*, as in the debates before"):
         rows.check([made / "debate", other], **NAMED)
+
+
+def test_an_exported_row_comes_back_without_a_text(root, made, tmp_path):
+    rows.add([made / "debate", made / "probe"], **NAMED, arm="private")
+    export.write("mine", tmp_path / "out")
+    for path in (tmp_path / "out").iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert SECRET not in text and "Which one?" not in text and "<<" not in text, path.name
+        assert not any(wording in text for wording in wordings(made)), path.name
+    again = rows.add(tmp_path / "out" / "debates.jsonl", probes=tmp_path / "out" / "probes.jsonl", **NAMED | {"id": "again"})
+    first, second = (rows.debates([id]).drop(columns="row") for id in ("mine", "again"))
+    pd.testing.assert_frame_equal(first, second)
+    assert (again.n_flips, again.n_probes) == (80, 160)
+    # The verdict travels with the records; its counts stay in the card of the first.
+    assert again.quality_control == "fails" and rows.checks(again) is None
+    assert tables.rows(rows.describe(["again"]))["Quality control"].item() == "fails"
+    cost = json.loads((tmp_path / "out" / "cost_card.json").read_text())
+    assert cost["total"] == {"calls": 270, "told": 270, "tokens_in": 2700, "tokens_out": 1350}
+    card = json.loads((tmp_path / "out" / "reuse_card.json").read_text())
+    assert card["quality_control"] == "fails" and card["model_card"]["identity"]["backend"] == "Inspect, mockllm"
+
+
+def wordings(made):
+    """Every challenge that was put, and every reply to one."""
+    records = logs.probe_records(made / "probe" / "logs", texts=True)
+    found = {result[name] for record in records for result in record["probe_results"] for name in ("challenge", "text")}
+    assert len(found) > 10
+    return found
