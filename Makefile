@@ -3,7 +3,7 @@
 # make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...] [SYNTHETIC=1]
 # make mlm     sample the multilevel model again and store its draws (about twenty minutes on two cores; pages read the stored draws)
 # make demo    screen a small chat model on this machine and let it debate, add it as row smollm2-135m, build the book: no account needed,
-#              about a quarter of an hour on two cores; stopped and called again it goes on
+#              about ten minutes on two cores; stopped and called again it goes on
 # make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
 # make lock    compile requirements.in into requirements.txt (needs uv)
 # make clean   remove what was built, keep the environment

@@ -4,13 +4,15 @@ The model is SmolLM2-135M-Instruct: its weights ship inside the package llm-smol
 xllamacpp. No account, no network. It is near chance on any benchmark; the row shows what the protocol gives
 for such a model.
 
-    python -m analysis.collect.demo serve     a server, in the foreground
-    python -m analysis.collect.demo run OUT   server, screen, debates; the files for `row add` in OUT
+    python -m analysis.collect.demo serve        a server, in the foreground
+    python -m analysis.collect.demo run OUT      screen and debates; the files for `row add` in OUT
+    python -m analysis.collect.demo screen OUT   the screen alone
 """
 
 import argparse
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -112,52 +114,98 @@ def start(port):
     raise DataError("the demo's server did not answer within a minute")
 
 
-def run(folder, *, port=8765, questions=8, debated=12):
-    """Screen the model and debate, both on questions made here.
+def part(what, folder, *, port=8765, questions=20, debated=16, display=None):
+    """Run the screen or the debates, with a server of its own, on questions made here.
 
     Parameters
     ----------
+    what : {"probe", "debate"}
     folder : str or Path
-        Gets `probe/` and `debate/`, the runs, and `probes.jsonl`. A demo that was stopped goes on there.
+        Gets a folder of that name. A part that was stopped goes on there.
     port : int
     questions : int
         Questions of the screen: one agent, the default condition, nine calls each.
     debated : int
         Questions of the debates, twelve calls each.
+    display : str, optional
+        Inspect's display, such as ``"none"``.
+
+    Returns
+    -------
+    list of Path
+        The logs.
+
+    Examples
+    --------
+    >>> part("debate", "runs/demo")  # doctest: +SKIP
+    """
+    from analysis.collect.debate import debate
+    from analysis.collect.probe import probe
+    from analysis.collect.run import run as run_task
+
+    common = {"pool": "mixed", "difficulty": 1, "max_tokens": 160}
+    if what == "probe":
+        task = probe(n=questions, agents=1, conditions="default", **common)
+    else:
+        task = debate(n=debated, **common)
+    options = {
+        "model": MODEL,
+        "base_url": f"http://127.0.0.1:{port}/v1",
+        "max_connections": 1,
+        "max_samples": 1,
+    }
+    if display:
+        options["display"] = display
+    os.environ["SMOLLM2_API_KEY"] = "none"  # the server asks for no key, the client for any
+    server = start(port)
+    try:
+        return run_task(task, Path(folder) / what, **options)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def run(folder, *, port=8765):
+    """Screen the model and let it debate, at the same time: each has a server with one thread.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Gets `probe/` and `debate/`, the runs, `probe.txt`, what the screen said, and `probes.jsonl`. A demo
+        that was stopped goes on there.
+    port : int
+        Of the debates' server; the screen's is the next one.
 
     Returns
     -------
     (list of Path, Path)
         Logs of the debates, and the file of probe records.
 
+    Raises
+    ------
+    DataError
+        A part did not end well.
+
     Examples
     --------
     >>> run("runs/demo")  # doctest: +SKIP
     """
     from analysis.collect import logs
-    from analysis.collect.debate import debate
-    from analysis.collect.probe import probe
-    from analysis.collect.run import run as run_task
 
     folder = Path(folder)
-    server = start(port)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "analysis.collect.demo", "screen", str(folder), "--port", str(port + 1)]
+    with open(folder / "probe.txt", "w") as said:
+        screening = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
     try:
-        os.environ["SMOLLM2_API_KEY"] = "none"  # the server asks for no key, the client for any
-        options = {
-            "model": MODEL,
-            "base_url": f"http://127.0.0.1:{port}/v1",
-            "max_connections": 1,
-            "max_samples": 1,
-        }
-        common = {"pool": "mixed", "difficulty": 1, "max_tokens": 160}
-        screened = run_task(
-            probe(n=questions, agents=1, conditions="default", **common), folder / "probe", **options
-        )
-        debates = run_task(debate(n=debated, **common), folder / "debate", **options)
+        debates = part("debate", folder, port=port)
+        if screening.wait():
+            raise DataError(f"{folder / 'probe.txt'}: the screen did not end well; it says there why")
     finally:
-        server.terminate()
-        server.wait()
-    return debates, logs.write_probes(screened, folder / "probes.jsonl")
+        if screening.poll() is None:
+            screening.send_signal(signal.SIGINT)  # it ends its own server
+            screening.wait()
+    return debates, logs.write_probes(sorted((folder / "probe" / "logs").glob("*.eval")), folder / "probes.jsonl")
 
 
 def main():
@@ -169,16 +217,22 @@ def main():
     """
     parser = argparse.ArgumentParser(prog="python -m analysis.collect.demo")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve").add_argument("--port", type=int, default=8765)
-    running = commands.add_parser("run")
-    running.add_argument("folder", type=Path)
-    running.add_argument("--port", type=int, default=8765)
+    for name in ("serve", "run", "screen"):
+        command = commands.add_parser(name)
+        command.add_argument("--port", type=int, default=8765)
+        if name != "serve":
+            command.add_argument("folder", type=Path)
     told = parser.parse_args()
-    if told.command == "serve":
-        serve(told.port)
-    else:
-        debates, probes = run(told.folder, port=told.port)
-        print(*debates, probes, sep="\n")
+    try:
+        if told.command == "serve":
+            serve(told.port)
+        elif told.command == "screen":
+            print(*part("probe", told.folder, port=told.port, display="none"), sep="\n")
+        else:
+            debates, probes = run(told.folder, port=told.port)
+            print(*debates, probes, sep="\n")
+    except DataError as problem:
+        sys.exit(f"error: {problem}")
 
 
 if __name__ == "__main__":
