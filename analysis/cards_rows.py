@@ -376,8 +376,8 @@ def added(row_id, *, tie, missing, interval, weights, metadata_file=None):
     Examples
     --------
     >>> choices = dict(tie="alphabetic", missing="initially_wrong", interval="wilson")
-    >>> added("example-synthetic", weights={"w_coll": 1.0, "w_corr": 1.0}, **choices).synthetic
-    True
+    >>> added("smollm2-135m", weights={"w_coll": 1.0, "w_corr": 1.0}, **choices).quality_control
+    'fails'
     """
     told = rows.card(row_id)
     answers = told.n_answers is not None

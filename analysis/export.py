@@ -81,7 +81,7 @@ def write(row_id, folder, *, tier="open", license=None, creator=None, published=
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     write("example-synthetic", Path(place, "out"))["file"].tolist()
+    ...     write("smollm2-135m", Path(place, "out"))["file"].tolist()
     ['debates.jsonl', 'probes.jsonl', 'reuse_card.json', 'cost_card.json', 'croissant.json']
     """
     choice("tier", tier, TIERS)
@@ -229,8 +229,8 @@ def cost_card(row_id):
 
     Examples
     --------
-    >>> cost_card("example-synthetic")["steps"] is None
-    True
+    >>> [step["step"] for step in cost_card("smollm2-135m")["steps"]]
+    ['initial', 'debate', 'probe']
     """
     told, asked = rows.card(row_id), stored.probes([row_id])
     found = {
@@ -279,8 +279,8 @@ def metadata(told, folder, names, *, license, creator, published):
 
     Examples
     --------
-    >>> metadata(rows.card("example-synthetic"), Path("."), [], license=None, creator=None, published=date(2026, 1, 2))["name"]
-    'debate-row-example-synthetic'
+    >>> metadata(rows.card("smollm2-135m"), Path("."), [], license=None, creator=None, published=date(2026, 1, 2))["name"]
+    'debate-row-smollm2-135m'
     """
     kind = "Made-up debates" if told.synthetic else f"Debates of {told.model}"
     checked = "" if told.quality_control is None else f" Strict quality control of the run: {told.quality_control}."

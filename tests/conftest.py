@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIPPED_ROW = "example-synthetic"
+SHIPPED_ROW = "smollm2-135m"
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ import pytest
 from analysis import association, book as showing, data, ledger, tables, traces
 
 ADDED = "tried-in-a-test"
-SHIPPED = "example-synthetic"
+SHIPPED = "smollm2-135m"
 
 
 class Text(HTMLParser):

@@ -14,7 +14,7 @@ from analysis import cli, export, ledger, localize, probes, replay, rows, stored
 from analysis.errors import DataError
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-SHIPPED = "example-synthetic"
+MADE = "example-synthetic"
 NAMED = {"model": "Made-up agents", "family": "Synthetic"}
 
 
@@ -23,6 +23,8 @@ def root(tmp_path, monkeypatch):
     copy = tmp_path / "data"
     shutil.copytree(DATA, copy, ignore=shutil.ignore_patterns("multilevel"))
     monkeypatch.setenv("DEBATE_LEDGER_DATA", str(copy))
+    examples = copy / "examples"
+    rows.add(examples / "synthetic_debates.jsonl", probes=examples / "synthetic_probes.jsonl", id=MADE, synthetic=True, **NAMED)
     return copy
 
 
@@ -38,18 +40,32 @@ def same(one, other):
     assert (first.alpha_tot, first.n_flips, first.n_probes) == (second.alpha_tot, second.n_flips, second.n_probes)
 
 
-def test_the_shipped_row_comes_back_as_it_was(root, tmp_path):
+def test_a_row_comes_back_as_it_was(root, tmp_path):
     out = tmp_path / "out"
-    told = export.write(SHIPPED, out)
+    told = export.write(MADE, out)
     assert told["file"].tolist() == ["debates.jsonl", "probes.jsonl", "reuse_card.json", "cost_card.json", "croissant.json"]
     row = rows.add(out / "debates.jsonl", probes=out / "probes.jsonl", id="again", **NAMED)
-    same(SHIPPED, "again")
+    same(MADE, "again")
     assert row.synthetic and row.quality_control is None and len(rows.debates(["again"])) == 120
     # Once more: what was imported exports to the same records.
     export.write("again", tmp_path / "twice")
     for name in ("debates.jsonl", "probes.jsonl"):
-        texts = [(folder / name).read_text().replace(SHIPPED, "again") for folder in (out, tmp_path / "twice")]
+        texts = [(folder / name).read_text().replace(MADE, "again") for folder in (out, tmp_path / "twice")]
         assert texts[0] == texts[1]
+
+
+def test_a_row_that_fails_quality_control_comes_back_as_one(root, tmp_path):
+    shipped = "smollm2-135m"
+    assert rows.card(shipped).quality_control == "fails"
+    export.write(shipped, tmp_path / "out")
+    back = rows.add(tmp_path / "out" / "debates.jsonl", probes=tmp_path / "out" / "probes.jsonl", id="again", model="M", family="F")
+    same(shipped, "again")
+    assert (back.quality_control, back.synthetic) == ("fails", False)
+    assert "fails quality control" in rows.named(pd.DataFrame({"row": ["again"]}))["row"].item()
+    cost = json.loads((tmp_path / "out" / "cost_card.json").read_text())
+    calls = {step["step"]: step["calls"] for step in cost["steps"]}
+    assert cost["generations"]["approx_debate_completions"] == len(stored.answers([shipped])) == calls["initial"] + calls["debate"]
+    assert calls["probe"] >= cost["generations"]["initial_answer_rows"] + cost["generations"]["probe_completions"]
 
 
 def test_missing_answers_replicates_numbers_and_names_come_back(root, tmp_path):
@@ -75,7 +91,7 @@ def test_missing_answers_replicates_numbers_and_names_come_back(root, tmp_path):
 
 
 def test_a_feature_matrix_comes_back(root, tmp_path):
-    debates = rows.debates([SHIPPED])
+    debates = rows.debates([MADE])
     names = {"model": "m", "question_id": debates["question"], "correct_label": debates["gold"]}
     flags = {
         "collapsed": debates["cell"] == "collapse",
@@ -124,14 +140,14 @@ def test_a_replicate_that_is_none_is_refused(tmp_path):
 
 
 def test_the_cards_are_filled_and_valid(root, tmp_path):
-    export.write(SHIPPED, tmp_path / "out")
+    export.write(MADE, tmp_path / "out")
     for name in ("debates.jsonl", "probes.jsonl", "reuse_card.json"):
         assert not len(validation.validate(tmp_path / "out" / name)), name
     card = json.loads((tmp_path / "out" / "reuse_card.json").read_text())
     assert card["model_card"]["release"]["metadata_file"] == "croissant.json"
     assert "release.metadata_file" not in card["absent"]
     ended = card["model_card"]["debate_outcome_accounting"]["conditional_collapse_rate"]
-    assert (ended["k"], ended["n"]) == tuple(ledger.summarize(rows.debates([SHIPPED])).loc[0, ["collapse", "init_correct"]])
+    assert (ended["k"], ended["n"]) == tuple(ledger.summarize(rows.debates([MADE])).loc[0, ["collapse", "init_correct"]])
     cost = json.loads((tmp_path / "out" / "cost_card.json").read_text())
     # 120 debates, 3 agents, 4 rounds; 20 questions, 3 conditions, 3 agents, 8 probes.
     assert cost["generations"] == {"approx_debate_completions": 1440, "initial_answer_rows": 180, "probe_completions": 1440}
@@ -139,7 +155,7 @@ def test_the_cards_are_filled_and_valid(root, tmp_path):
 
 
 def test_no_text_is_in_any_record(root, tmp_path):
-    export.write(SHIPPED, tmp_path / "out")
+    export.write(MADE, tmp_path / "out")
     for line in (tmp_path / "out" / "debates.jsonl").read_text().splitlines():
         record = json.loads(line)
         states = [*record["initial_states"], *(state for part in record["round_traces"] for state in part)]
@@ -154,7 +170,7 @@ def test_no_text_is_in_any_record(root, tmp_path):
 
 
 def test_metadata_name_every_file_with_its_checksum(root, tmp_path):
-    told = export.write(SHIPPED, tmp_path / "out", published=date(2026, 5, 1)).set_index("file")
+    told = export.write(MADE, tmp_path / "out", published=date(2026, 5, 1)).set_index("file")
     made = json.loads((tmp_path / "out" / "croissant.json").read_text())
     files = {entry["@id"]: entry for entry in made["distribution"]}
     assert set(files) == {path.name for path in (tmp_path / "out").iterdir()} - {"croissant.json"}
@@ -167,12 +183,12 @@ def test_metadata_name_every_file_with_its_checksum(root, tmp_path):
 
 def test_the_formats_own_library_reads_the_folder(root, tmp_path):
     library = pytest.importorskip("mlcroissant", reason="mlcroissant, which checks the metadata, is not installed")
-    export.write(SHIPPED, tmp_path / "out", license="https://creativecommons.org/licenses/by/4.0/", creator="A lab")
+    export.write(MADE, tmp_path / "out", license="https://creativecommons.org/licenses/by/4.0/", creator="A lab")
     dataset = library.Dataset(str(tmp_path / "out" / "croissant.json"))
     issues = dataset.metadata.ctx.issues
     assert (issues.errors, issues.warnings) == (set(), set())
     found = pd.DataFrame(list(dataset.records("debates")))
-    assert found["debates/question_id"].map(bytes.decode).tolist() == rows.debates([SHIPPED])["question"].tolist()
+    assert found["debates/question_id"].map(bytes.decode).tolist() == rows.debates([MADE])["question"].tolist()
     assert len(list(dataset.records("probes"))) == 180
 
 
@@ -186,20 +202,20 @@ def test_a_folder_that_holds_something_is_refused_and_stays(root, tmp_path):
     file.write_text("mine")
     for target in (full, file):
         with pytest.raises(DataError, match="is there already; expected a new or an empty folder"):
-            export.write(SHIPPED, target)
+            export.write(MADE, target)
     assert [path.name for path in full.iterdir()] == ["mine.txt"] and file.read_text() == "mine"
     with pytest.raises(DataError, match="there is no folder"):
-        export.write(SHIPPED, tmp_path / "no" / "where")
+        export.write(MADE, tmp_path / "no" / "where")
     with pytest.raises(DataError, match="no such row"):
         export.write("nobody", tmp_path / "out")
     with pytest.raises(ValueError, match="tier='gated': expected one of open"):
-        export.write(SHIPPED, tmp_path / "out", tier="gated")
+        export.write(MADE, tmp_path / "out", tier="gated")
     assert not (tmp_path / "out").exists()
 
 
 def test_an_empty_folder_is_filled(root, tmp_path):
     (tmp_path / "out").mkdir()
-    export.write(SHIPPED, tmp_path / "out")
+    export.write(MADE, tmp_path / "out")
     assert len(list((tmp_path / "out").iterdir())) == 5
 
 
@@ -211,14 +227,14 @@ def test_a_crash_leaves_nothing(root, tmp_path, monkeypatch, where):
     monkeypatch.setattr(export, where, fail)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(OSError, match="disk full"):
-        export.write(SHIPPED, tmp_path / "out")
+        export.write(MADE, tmp_path / "out")
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_command(root, tmp_path):
-    done = CliRunner().invoke(cli.app, ["row", "export", SHIPPED, "--tier", "open", "--out", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(cli.app, ["row", "export", MADE, "--tier", "open", "--out", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     assert [one["file"] for one in json.loads(done.output)][0] == "debates.jsonl"
     assert len(traces.read(tmp_path / "out" / "debates.jsonl")) == 1440
-    done = CliRunner().invoke(cli.app, ["row", "export", SHIPPED, "--tier", "gated", "--out", str(tmp_path / "more")])
+    done = CliRunner().invoke(cli.app, ["row", "export", MADE, "--tier", "gated", "--out", str(tmp_path / "more")])
     assert done.exit_code == 2

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats as sps
 
-from analysis import claims, claims_cells, claims_probe, data, probes, probes_released, sealed, stored
+from analysis import claims, claims_cells, claims_probe, data, probes, probes_released, rows, sealed, stored
 
 
 @pytest.fixture(scope="module")
@@ -192,10 +192,11 @@ def test_later_lanes_by_hand():
 
 
 def test_probes_of_the_shipped_row_pass_through_every_measure():
-    frame = stored.probes(["example-synthetic"])
+    frame = stored.probes(["smollm2-135m"])
     assert len(stored.with_starts(frame)) == len(frame) > 0
     assert stored.with_starts(frame.assign(gold=None)).empty
     counts = probes.tally(frame)
     assert counts["n_flip"].sum() == probes.flip_rate(frame, conditions="all", unparsed="drop")["k"].item()
-    assert len(stored.answers(["example-synthetic"])) == 1440
+    told = rows.card("smollm2-135m")
+    assert len(stored.answers(["smollm2-135m"])) == told.n_debates * told.n_agents * (told.n_rounds + 1)
     assert stored.probes(["no-such-row"]).empty

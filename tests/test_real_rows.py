@@ -122,4 +122,4 @@ def test_no_text_of_theirs_is_stored(files, history, project):
 def test_removing_them_leaves_the_data_byte_for_byte(files, history):
     assert history["after"] == history["before"] != history["with"]
     assert all(id in history[id] for _, id, _, _ in files)
-    assert [path.rpartition("/")[2] for path in history["left"]] == ["example-synthetic"]
+    assert [path.rpartition("/")[2] for path in history["left"]] == ["smollm2-135m"]

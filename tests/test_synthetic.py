@@ -20,21 +20,6 @@ def test_examples_are_made_again_byte_for_byte(tmp_path):
         assert (tmp_path / name).read_bytes() == (DATA / "examples" / name).read_bytes(), name
 
 
-def test_the_example_row_is_what_adding_the_examples_makes(tmp_path, monkeypatch):
-    copy = tmp_path / "data"
-    shutil.copytree(DATA, copy, ignore=shutil.ignore_patterns("rows"))
-    monkeypatch.setenv("DEBATE_LEDGER_DATA", str(copy))
-    shipped = DATA / "rows" / "example-synthetic"
-    card = json.loads((shipped / "row.json").read_text())
-    debates, asked = (DATA / "examples" / name for name in EXAMPLES)
-    rows.add(debates, id=card["id"], model=card["model"], family=card["family"], probes=asked, synthetic=True)
-    made = copy / "rows" / "example-synthetic"
-    assert sorted(path.name for path in made.iterdir()) == sorted(path.name for path in shipped.iterdir())
-    for path in made.iterdir():
-        assert path.read_bytes() == (shipped / path.name).read_bytes(), path.name
-    assert card["synthetic"] is True
-
-
 def test_answers_have_the_shape_asked_for():
     said = synthetic.answers(50, n_agents=4, n_rounds=2, labels="ABCD", seed=5)
     assert len(said) == 50 * 4 * 3

@@ -160,10 +160,10 @@ def test_rounds_by_hand():
     ("alphabetic", "initially_wrong"), ("undecided", "undecided"), ("expected", "drop"),
 ])
 def test_rounds_and_changes_take_added_rows(tie, missing):
-    added = rows.debates(["example-synthetic"], tie=tie, missing=missing)
+    added = rows.debates(["smollm2-135m"], tie=tie, missing=missing)
     found = transfer.rounds(added)
     assert found["round"].tolist() == [1, 2, 3] and found["collapse"].sum() == found["collapses"].iat[0]
-    outside = rows.summary(["example-synthetic"], tie=tie, missing=missing)
+    outside = rows.summary(["smollm2-135m"], tie=tie, missing=missing)
     both = rows.beside(transfer.everything(*map(data.table, TABLES)), outside)
     last = transfer.net_change(both).iloc[-1]
     assert last["group"] == "added" and last["change_low"] < last["change"] < last["change_high"]

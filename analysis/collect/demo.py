@@ -5,7 +5,7 @@ xllamacpp. No account, no network. It is near chance on any benchmark; the row s
 for such a model.
 
     python -m analysis.collect.demo serve        a server, in the foreground
-    python -m analysis.collect.demo run OUT      screen and debates; the files for `row add` in OUT
+    python -m analysis.collect.demo run OUT      screen and debates; their logs, for `row add`, in OUT
     python -m analysis.collect.demo screen OUT   the screen alone
 """
 
@@ -171,15 +171,15 @@ def run(folder, *, port=8765):
     Parameters
     ----------
     folder : str or Path
-        Gets `probe/` and `debate/`, the runs, `probe.txt`, what the screen said, and `probes.jsonl`. A demo
-        that was stopped goes on there.
+        Gets `debate/` and `probe/`, the runs, and `probe.txt`, what the screen said. A demo that was stopped
+        goes on there.
     port : int
         Of the debates' server; the screen's is the next one.
 
     Returns
     -------
-    (list of Path, Path)
-        Logs of the debates, and the file of probe records.
+    list of Path
+        Logs of the debates and of the screen.
 
     Raises
     ------
@@ -190,8 +190,6 @@ def run(folder, *, port=8765):
     --------
     >>> run("runs/demo")  # doctest: +SKIP
     """
-    from analysis.collect import logs
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "analysis.collect.demo", "screen", str(folder), "--port", str(port + 1)]
@@ -205,7 +203,7 @@ def run(folder, *, port=8765):
         if screening.poll() is None:
             screening.send_signal(signal.SIGINT)  # it ends its own server
             screening.wait()
-    return debates, logs.write_probes(sorted((folder / "probe" / "logs").glob("*.eval")), folder / "probes.jsonl")
+    return [*debates, *sorted((folder / "probe" / "logs").glob("*.eval"))]
 
 
 def main():
@@ -229,8 +227,7 @@ def main():
         elif told.command == "screen":
             print(*part("probe", told.folder, port=told.port, display="none"), sep="\n")
         else:
-            debates, probes = run(told.folder, port=told.port)
-            print(*debates, probes, sep="\n")
+            print(*run(told.folder, port=told.port), sep="\n")
     except DataError as problem:
         sys.exit(f"error: {problem}")
 
