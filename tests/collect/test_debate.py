@@ -158,7 +158,7 @@ def test_records_carry_card_pool_and_models(all_arms, card_path):
     answers = logs.answers(all_arms[0].location)
     card = prompts.load(card_path)
     assert answers.attrs["card"] == card.told
-    assert answers.attrs["pool"]["n"] == 9 and answers.attrs["arm"] == "peer"
+    assert [run["pool"]["n"] for run in answers.attrs["runs"]] == [9] and answers.attrs["arm"] == "peer"
     assert answers["row"].unique().tolist() == ["mockllm/model"]
     everything = logs.answers(all_arms[0].location, arm="all")
     assert everything["row"].unique().tolist() == [f"mockllm/model ({arm})" for arm in PLAN]
