@@ -182,7 +182,6 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def serve(monkeypatch):
     """Function that starts a server and points the model openai-api/loopback/model at it."""
-    pytest.importorskip("openai", reason="the openai package is not installed: no OpenAI-compatible client")
     made = []
 
     def start(behave):

@@ -5,7 +5,6 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis.collect import estimate, logs, pools
 from analysis.collect.cli import app

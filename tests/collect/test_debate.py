@@ -5,7 +5,6 @@ import re
 import pandas as pd
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis import ledger, replay, traces
 from analysis.collect import logs, prompts, quality

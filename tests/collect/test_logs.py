@@ -7,7 +7,6 @@ import zipfile
 import pandas as pd
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis import ledger
 from analysis.collect import logs, quality

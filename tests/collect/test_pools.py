@@ -81,7 +81,6 @@ def test_a_hub_record_becomes_an_item_with_the_right_option(pool):
 
 
 def test_a_sample_carries_its_item():
-    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: there are no samples")
     item = pools.from_record("gpqa", RECORDS["gpqa"][0])
     sample = pools.to_sample(item)
     assert pools.from_sample(sample) == item
@@ -95,7 +94,6 @@ def test_a_numeric_record_has_no_options():
 
 def test_hub_pools_go_through_inspect(tmp_path, monkeypatch):
     """The `datasets` library reads a local folder as it reads the hub: the whole way but the download."""
-    pytest.importorskip("datasets", reason="datasets is not installed: benchmarks cannot be read")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     folder = tmp_path / "hub"
     folder.mkdir()

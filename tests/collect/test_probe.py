@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis import probes as probe_frames
 from analysis.collect import logs, pools

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis import cards, cli, export, ledger, rows, tables, tables_cards, traces
 from analysis.collect import logs

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: nothing can be run")
 
 from analysis import ledger
 from analysis.collect import logs, quality
