@@ -21,12 +21,19 @@ from analysis.collect import logs  # noqa: E402
 def made(folder, n):
     """Log of n debates with a mock model that always says the same, at some length."""
     from inspect_ai import eval
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     from analysis.collect.debate import debate
 
     text = "Some reasons that go on for a while, as reasons do. " * 30 + "\nFinal Answer: B"
-    model = get_model("mockllm/model", custom_outputs=lambda *_: ModelOutput.from_content("mockllm/model", text))
+
+    def reply(*_):
+        output = ModelOutput.from_content("mockllm/model", text)
+        # Where nothing is told, Inspect counts tokens with a vocabulary that it downloads.
+        output.usage = ModelUsage(input_tokens=900, output_tokens=400, total_tokens=1300)
+        return output
+
+    model = get_model("mockllm/model", custom_outputs=reply)
     done = eval(debate(n=n, cache=False), model=model, log_dir=folder, display="none", max_samples=8)[0]
     return Path(done.location.removeprefix("file://"))
 

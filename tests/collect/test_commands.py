@@ -5,7 +5,6 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-
 from analysis.collect import estimate, logs, pools
 from analysis.collect.cli import app
 from analysis.collect.debate import debate
@@ -87,28 +86,21 @@ def test_wrong_usage_and_wrong_data_are_told_apart(tmp_path, words, status, mess
     assert message in " ".join((out + str(problem)).split()).replace("│ ", "")
 
 
-def test_a_run_from_the_command_line_to_a_selection(tmp_path, monkeypatch):
-    """The built-in mock model answers nothing that can be read; the run is whole, marked, and told."""
+def test_a_run_from_the_command_line(tmp_path, monkeypatch, serve):
+    """A model whose replies cannot be read: the run is whole, marked, and told."""
     monkeypatch.setenv("INSPECT_CACHE_DIR", "")  # restored after the run has set it
-    status, out, problem = command(
-        "debate",
-        "--model",
-        "mockllm/model",
-        "--out",
-        tmp_path / "run",
-        "-n",
-        2,
-        "--rounds",
-        1,
-        "--display",
-        "none",
-        "--json",
-    )
+    server = serve(lambda request: (200, "Nothing to say.", "stop"))
+    words = ["--model", "openai-api/loopback/model", "--out", tmp_path / "run", "-n", 2, "--rounds", 1]
+    status, out, problem = command("debate", *words, "--display", "none", "--json")
     assert status == 0, problem
     told = json.loads(out[out.index("{") :])
     assert told["lines"][0]["n"] == 2 and told["lines"][0]["init_correct"] == 0
     assert told["note"].startswith("Fails strict quality control: initial (missing 6/6")
-    assert len(logs.answers(told["logs"])) == 12
+    answers = logs.answers(told["logs"])
+    assert len(answers) == len(server.requests) == 12
+    assert answers["error"].isna().all() and set(answers["rule"]) == {"none"}
+    # The same command again finds all replies in its folder.
+    assert command("debate", *words, "--display", "none", "--json")[0] == 0 and len(server.requests) == 12
 
 
 def test_select_writes_the_most_revisable_questions(tmp_path):

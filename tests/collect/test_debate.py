@@ -5,7 +5,6 @@ import re
 import pandas as pd
 import pytest
 
-
 from analysis import ledger, replay, traces
 from analysis.collect import logs, prompts, quality
 from analysis.collect.debate import debate

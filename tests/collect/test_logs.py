@@ -7,7 +7,6 @@ import zipfile
 import pandas as pd
 import pytest
 
-
 from analysis import ledger
 from analysis.collect import logs, quality
 from analysis.collect.debate import debate

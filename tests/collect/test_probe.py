@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-
 from analysis import probes as probe_frames
 from analysis.collect import logs, pools
 from analysis.collect.probe import _target, probe

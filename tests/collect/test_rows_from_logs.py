@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-
 from analysis import cards, cli, export, ledger, rows, tables, tables_cards, traces
 from analysis.collect import logs
 from analysis.collect.debate import debate

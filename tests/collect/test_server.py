@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-
 from analysis import ledger
 from analysis.collect import logs, quality
 from analysis.collect.calls import seed_of
