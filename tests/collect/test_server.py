@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -277,3 +278,31 @@ def test_an_unfinished_log_is_refused_unless_asked_for(serve, write_pool, tmp_pa
         logs.answers(path)
     kept = logs.answers(path, unfinished="keep")
     assert kept["answer"].tolist()[0] == "A" and kept["rule"].tolist()[1] == "not_asked"
+
+
+def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, tmp_path, monkeypatch):
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")  # restored after the run has set it
+    down = threading.Event()
+    down.set()
+
+    def answer(request):
+        failing = down.is_set() and "[q2]" in request["messages"][-1]["content"]
+        return fault(500) if failing else (200, "Final Answer: A", "stop")
+
+    server = serve(answer)
+    pool, out = write_pool({"q1": "A", "q2": "A"}), tmp_path / "run"
+
+    def go():
+        server.requests.clear()
+        task = debate(pool=pool, rounds=1, retries=0)
+        path = run(task, out, model=MODEL, base_url=server.url, display="none")[0]
+        return logs.answers(path), ["[q1]" in str(request) for request in server.requests]
+
+    answers, _ = go()
+    assert answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 0}
+    down.clear()
+    answers, asked = go()
+    assert asked == [] and answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 0}
+    shutil.rmtree(out / "logs")
+    answers, asked = go()
+    assert asked == [False] * 6 and answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 6}
