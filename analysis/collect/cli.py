@@ -429,10 +429,14 @@ def _tell_probes(paths, as_json):
     from analysis.collect import logs
 
     plan = logs.probe_plan(paths)
-    rates = probe_records.flip_rate(logs.probes(paths), by="condition", conditions="all")
-    lost = int((plan["n"] - plan["valid"]).sum())
-    note = (
-        f"{lost} of {int(plan['n'].sum())} records have no initial answer and hold no probes." if lost else ""
+    asked = logs.probes(paths)
+    rates = probe_records.flip_rate(asked, by="condition", conditions="all")
+    lost, unread = int((plan["n"] - plan["valid"]).sum()), int((~asked["parsed"]).sum())
+    note = " ".join(
+        [
+            *([f"{lost} of {int(plan['n'].sum())} records have no initial answer and hold no probes."] * bool(lost)),
+            *([f"{unread} of {len(asked)} challenges got no readable answer and count as no change."] * bool(unread)),
+        ]
     )
     _tell(
         plan.merge(rates[["condition", "k", "rate", "low", "high"]], on="condition", how="left"),

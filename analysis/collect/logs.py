@@ -663,7 +663,8 @@ def write_probes(paths, target, **options):
     target = Path(target)
     lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in probe_records(paths, **options)]
     if not lines:
-        raise DataError(f"{paths}: no probe record with an initial answer; expected at least one")
+        named = ", ".join(map(str, paths if isinstance(paths, (list, tuple)) else [paths]))
+        raise DataError(f"{named}: no probe record with an initial answer; expected at least one")
     beside = target.with_name(f".{target.name}.new")
     beside.write_text("".join(lines), encoding="utf-8")
     beside.replace(target)
