@@ -50,9 +50,13 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
     from inspect_ai import eval_set
     from inspect_ai._util.error import PrerequisiteError
 
+    from analysis.collect.progress import TimeLeft, finished
+
     # Inspect counts the task's file, seen from the working directory, as part of what the task is: a run that
     # is started again from another directory would not be known.
     task.__task_file__ = None
+    there = finished((folder / "logs").glob("*.eval"))
+    TimeLeft.expect(len(task.dataset) * (options.get("epochs") or 1) - there)
     given = {"model": model} if model is not None else {}
     try:
         done, logs = eval_set(

@@ -280,7 +280,7 @@ def test_an_unfinished_log_is_refused_unless_asked_for(serve, write_pool, tmp_pa
     assert kept["answer"].tolist()[0] == "A" and kept["rule"].tolist()[1] == "not_asked"
 
 
-def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, tmp_path, monkeypatch):
+def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("INSPECT_CACHE_DIR", "")  # restored after the run has set it
     down = threading.Event()
     down.set()
@@ -295,10 +295,11 @@ def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, 
     def go():
         server.requests.clear()
         task = debate(pool=pool, rounds=1, retries=0)
-        path = run(task, out, model=MODEL, base_url=server.url, display="none")[0]
+        path = run(task, out, model=MODEL, base_url=server.url, display="plain")[0]
         return logs.answers(path), ["[q1]" in str(request) for request in server.requests]
 
     answers, _ = go()
+    assert "2 of 2 questions, time left: done" in capfd.readouterr().err
     assert answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 0}
     down.clear()
     answers, asked = go()
