@@ -46,7 +46,10 @@ class McNemar(NamedTuple):
 
 
 class SignFlip(NamedTuple):
-    """Result of `sign_flip`; `method` is "exact" or "monte carlo", counts are out of `n_patterns`."""
+    """Result of `sign_flip`; `method` is "exact" or "monte carlo", counts are out of `n_patterns`.
+
+    `n_nonzero` differences are not zero: an exact two-sided p cannot fall below ``2 / 2**n_nonzero``.
+    """
 
     mean: float
     p_two_sided: float
@@ -56,6 +59,7 @@ class SignFlip(NamedTuple):
     two_sided_count: int
     one_sided_count: int
     method: str
+    n_nonzero: int
 
 
 class Tost(NamedTuple):
@@ -285,14 +289,22 @@ def mcnemar(b, c):
 
 
 def _signed_sums(d):
-    """Return the sums under all 2**len(d) sign patterns."""
+    """Return the sums under all 2**len(d) sign patterns, in ascending order."""
     sums = np.zeros(1)
     for step in d:
         sums = np.concatenate([sums + step, sums - step])
-    return sums
+    return np.sort(sums)
 
 
-def sign_flip(d, draws=100_000, seed=0):
+def _sampled_sums(d, draws, seed):
+    """Yield sums under random signs, in blocks that bound the memory."""
+    rng, rows = np.random.default_rng(seed), max(1, 2**21 // len(d))
+    for start in range(0, draws, rows):
+        flips = rng.integers(0, 2, size=(min(rows, draws - start), len(d)), dtype=np.int8)
+        yield d.sum() - 2 * (flips @ d)
+
+
+def sign_flip(d, draws=99_999, seed=0, *, exact_up_to=EXACT_SIGN_FLIP_MAX):
     """Sign-flip test that paired differences are centred on zero.
 
     Parameters
@@ -300,25 +312,34 @@ def sign_flip(d, draws=100_000, seed=0):
     d : array_like of float, shape (n,)
         One difference per independent unit (family, question, ...).
     draws : int
-        Random sign patterns, used only above `EXACT_SIGN_FLIP_MAX` (40) units.
+        Random sign patterns, used only above `exact_up_to` nonzero differences.
     seed : int or numpy.random.Generator
         For the random patterns.
+    exact_up_to : int
+        Nonzero differences up to which all patterns are counted; at most 40, where the count takes a fraction
+        of a second.
 
     Returns
     -------
     SignFlip
         ``mean``; ``p_two_sided`` and ``p_one_sided`` (positive direction): the share of sign patterns whose
-        sum reaches the observed one. Up to 40 units all 2**n patterns are counted (a zero difference has two
-        signs like any other); above, ``method`` is "monte carlo" and p is (count + 1) / (draws + 1).
+        sum reaches the observed one. Up to `exact_up_to` nonzero differences all 2**n patterns are counted (a
+        zero difference has two signs like any other and changes no p); above, ``method`` is "monte carlo" and
+        p is (count + 1) / (draws + 1).
 
     Raises
     ------
     ValueError
-        On no or missing differences.
+        On no, missing or infinite differences, no draws, or `exact_up_to` outside 0..40.
 
     Notes
     -----
     Sums are floats: two that differ by less than 1e-12 of ``sum(|d|)`` count as tied.
+
+    References
+    ----------
+    Fisher, R. A. (1935), The Design of Experiments; Ernst, M. D. (2004), Permutation methods; Phipson, B. and
+    Smyth, G. K. (2010), Permutation p-values should never be zero.
 
     Examples
     --------
@@ -329,27 +350,36 @@ def sign_flip(d, draws=100_000, seed=0):
     d = vector(d, "d")
     if not len(d):
         raise ValueError("d is empty: expected at least one difference")
+    if not np.isfinite(d).all():
+        raise ValueError(f"d[{np.flatnonzero(~np.isfinite(d))[0]}] is infinite: expected a finite number")
+    if not 0 <= exact_up_to <= EXACT_SIGN_FLIP_MAX:
+        raise ValueError(f"exact_up_to={exact_up_to}: expected 0..{EXACT_SIGN_FLIP_MAX}")
     n, observed, mean = len(d), d.sum(), float(d.mean())
     slack = TOLERANCE * np.abs(d).sum()
-    if n > EXACT_SIGN_FLIP_MAX:
-        rng, two, one = np.random.default_rng(seed), 0, 0
-        for size in [10_000] * (draws // 10_000) + [draws % 10_000]:
-            sums = rng.choice([-1.0, 1.0], size=(size, n)) @ d
+    moving = d[d != 0]
+    m = len(moving)
+    if m > exact_up_to:
+        if draws < 1:
+            raise ValueError(f"draws={draws}: expected at least 1")
+        two = one = 0
+        for sums in _sampled_sums(moving, draws, seed):
             two += int((np.abs(sums) >= abs(observed) - slack).sum())
             one += int((sums >= observed - slack).sum())
         p_two, p_one = (two + 1) / (draws + 1), (one + 1) / (draws + 1)
-        return SignFlip(mean, p_two, p_one, n, draws, two, one, "monte carlo")
+        return SignFlip(mean, p_two, p_one, n, draws, two, one, "monte carlo", m)
     # Meet in the middle: for each sum of one half, binary search tells how many sums of the other half
-    # complete it.
-    head, tail = _signed_sums(d[:n // 2]), np.sort(_signed_sums(d[n // 2:]))
+    # complete it. Both halves are sorted: neighbouring searches then touch the same memory.
+    head, tail = _signed_sums(moving[:m // 2]), _signed_sums(moving[m // 2:])
 
     def at_least(bound):
         return len(head) * len(tail) - int(np.searchsorted(tail, bound - head, side="left").sum())
 
-    one = at_least(observed - slack)
+    upper = at_least(abs(observed) - slack)
     # The null is symmetric, so the lower tail is as large as the upper; at 0 the two tails are everything.
-    two = 2**n if abs(observed) <= slack else 2 * at_least(abs(observed) - slack)
-    return SignFlip(mean, two / 2**n, one / 2**n, n, 2**n, two, one, "exact")
+    two = 2**m if abs(observed) <= slack else 2 * upper
+    one = upper if observed >= 0 else at_least(observed - slack)
+    zeros = n - m
+    return SignFlip(mean, two / 2**m, one / 2**m, n, 2**n, two << zeros, one << zeros, "exact", m)
 
 
 def tost(x, y=None, low=None, high=None, *, paired=True, alpha=0.05):
