@@ -10,30 +10,32 @@ import numpy as np
 import pandas as pd
 from scipy import stats as sps
 
-from analysis.layers import persistence, simulate, stance
+from analysis.layers import judge, persistence, selfreport, simulate, stance
 from analysis.layers import stance_contrasts as contrasts
 from analysis.layers.agreement import cluster_tables, coefficients
 from analysis.layers.inference import sign_flip, unit_bootstrap
-from analysis.layers.relabelling import chain_ids, stance_null
+from analysis.layers.relabelling import stance_null
 
 PATH = Path(__file__).resolve().parents[2] / "data" / "layers" / "coverage.csv"
 SEED = 20_240_917
-RUNS = 1_000
+RUNS = 800
 DRAWS = 2_000  # resamples of an interval, and sign patterns of a sampled test
-EXACT_UNITS = 20  # sign-flip tests count all patterns up to here and sample them above, to keep the study short
+EXACT_UNITS = 20  # sign-flip tests count all patterns up to here and sample them above, to save time
 LEVEL, ALPHA = 0.95, 0.05
+FULL = "fully_agreed"
 STUDENT = "Student t"
 BLOCK = 100  # runs made at once
-COLUMNS = ["layer", "measure", "role", "setting", "values", "unit", "n_units", "runs", "set_value", "mean", "bias", "bias_se",
-           "nominal", "expected", "covered", "covered_se", "interval", "alpha", "rejected", "rejected_se", "test",
-           "undefined", "draws", "seed"]
+COLUMNS = ["layer", "measure", "role", "setting", "values", "unit", "n_units", "runs", "set_value", "mean",
+           "bias", "bias_se", "nominal", "expected", "covered", "covered_se", "interval", "alpha", "rejected",
+           "rejected_se", "test", "undefined", "draws", "seed"]
 
 
 class Case(NamedTuple):
     """One measure under one setting: a value per unit and run, and the set value that it has to recover.
 
-    `setting` is a name, `values` what it sets other than the defaults. `role` is "recovers" (a set value other than 0), "no effect" (a set value of 0, so that every rejection is a false
-    alarm), "few units" (the same on a part of the units) or "warning" (what a tempting short cut gives).
+    `setting` is a name, `values` what it sets other than the defaults. `role` is "recovers" (a set value
+    other than 0), "no effect" (a set value of 0, so that every rejection is a false alarm), "few units" (the
+    same on a part of the units) or "warning" (what a tempting short cut gives).
     """
 
     layer: str
@@ -49,7 +51,7 @@ class Case(NamedTuple):
     interval: str = "percentile bootstrap"
 
 
-# --- one case --------------------------------------------------------------------------------------------------------
+# --- one case -----------------------------------------------------------------------------------------------
 
 def expected_coverage(n, level=LEVEL):
     """Coverage that a percentile bootstrap of a mean can be expected to have for n normal units.
@@ -64,8 +66,8 @@ def expected_coverage(n, level=LEVEL):
     Returns
     -------
     float
-        Its spread is that of the sample, without the correction for estimating it: less than nominal, noticeably
-        so below 20 units.
+        Its spread is that of the sample, without the correction for estimating it: less than nominal,
+        noticeably so below 20 units.
 
     References
     ----------
@@ -100,7 +102,7 @@ def assess(case, *, draws=DRAWS, seed=SEED):
     >>> rng = np.random.default_rng(0)
     >>> case = Case("D", "mean", "no effect", "normal", "", "nats", 0.0, list(rng.normal(size=(200, 12))))
     >>> row = assess(case, draws=500)
-    >>> abs(row["bias"]) < 4 * row["bias_se"], abs(row["covered"] - row["expected"]) < 4 * row["covered_se"]
+    >>> bool(abs(row["bias"]) < 4 * row["bias_se"]), bool(row["covered"] > row["expected"] - 0.08)
     (True, True)
     """
     rows = []
@@ -117,7 +119,8 @@ def assess(case, *, draws=DRAWS, seed=SEED):
     estimate, low, high, p, n = np.array(rows, dtype=float).T
     known = ~np.isnan(low)
     n_units, runs = n.mean(), len(case.units)
-    covered = ((low <= case.value + 1e-12) & (case.value - 1e-12 <= high))[known].mean() if known.any() else np.nan
+    inside = (low <= case.value + 1e-12) & (case.value - 1e-12 <= high)
+    covered = inside[known].mean() if known.any() else np.nan
     rejected = (p <= ALPHA + 1e-12).mean() if case.test else np.nan
     return {
         "layer": case.layer, "measure": case.measure, "role": case.role, "setting": case.setting,
@@ -129,7 +132,8 @@ def assess(case, *, draws=DRAWS, seed=SEED):
         "covered_se": np.sqrt(covered * (1 - covered) / max(known.sum(), 1)), "interval": case.interval,
         "alpha": ALPHA if case.test else np.nan, "rejected": rejected,
         "rejected_se": np.sqrt(rejected * (1 - rejected) / runs),
-        "test": "sign flip" if case.test else "", "undefined": int((~known).sum()), "draws": draws, "seed": seed}
+        "test": "sign flip" if case.test else "", "undefined": int((~known).sum()), "draws": draws,
+        "seed": seed}
 
 
 def _student(units):
@@ -157,7 +161,7 @@ def _few(case, n):
     return case._replace(role="few units", units=[units[:n] for units in case.units])
 
 
-# --- labels, judgements and re-queries -------------------------------------------------------------------------------
+# --- labels, judgements and re-queries ----------------------------------------------------------------------
 
 def ratio_of_means(resampled):
     """Mean of the first column over mean of the second, for resamples of shape (draws, units, 2)."""
@@ -174,6 +178,10 @@ _STATISTICS = {
 _COMMITTEE_UNITS = {"blind_over_self": "ratio", "judge_ac1": "coefficient", "judge_kappa": "coefficient"}
 
 
+_BLIND = ("blind_drop", "self_minus_blind", "blind_over_self")
+_ASKED = ("removed_minus_retained", "draw1_minus_draw2", "hostile_minus_neutral")
+
+
 def _judge_tables(judgements, turns, runs):
     """Return two judges' severities crossed in every question, a list of (questions, 4, 4) by run."""
     one, two = (part.set_index("turn_id")["severity"] for _, part in judgements.groupby("judge_model"))
@@ -182,29 +190,32 @@ def _judge_tables(judgements, turns, runs):
     return list(tables.astype(float).reshape(runs, -1, 4, 4))
 
 
-def _drop(turns, full):
-    """Friendly minus hostile share of `full` in every question; turns where it is missing do not count."""
-    rate = full.groupby([turns["question_id"], turns["stance"]]).mean().unstack()
-    return rate["friendly"] - rate["hostile"]
+def _drop(turns):
+    """Return friendly minus hostile full agreement of every question."""
+    rates = selfreport.by_question(turns)
+    return rates["friendly"] - rates["hostile"]
 
 
-def _committee_values(made, setting, seed):
-    """Return the values by question of every measure on labels, judgements and re-queries."""
-    turns = made["turns"][made["turns"]["iteration"] >= 1].set_index("turn_id", drop=False)
-    label = (turns["agreed_level"] == "fully_agreed").astype(float)
-    own = _drop(turns, label.where(turns["agreed_level_explicit"]))
-    first = made["judgements"]["judge_model"] == "judge0"
-    judged = (made["judgements"][first].set_index("turn_id")["severity"] == 0).astype(float)
-    blind = _drop(turns, judged.reindex(turns.index))
-    asked = persistence.pairs(simulate.requeries(made["turns"], setting, seed=seed))
-    by = asked[asked["excluded"] == ""].groupby(["stance_arm", "question_id"])["contrast"].mean()
-    hostile, neutral = (by[arm] if arm in by.index.get_level_values(0) else by.iloc[:0].droplevel(0)
-                        for arm in ("hostile", "neutral"))
-    return {
-        "self_drop": own, "self_drop_with_defaults": _drop(turns, label), "blind_drop": blind,
-        "self_minus_blind": own - blind, "blind_over_self": pd.DataFrame({"blind": blind, "self": own}),
-        "removed_minus_retained": hostile, "draw1_minus_draw2": neutral,
-        "hostile_minus_neutral": (hostile - neutral).dropna()}
+def _committee_values(made, setting, measures, seed):
+    """Return the values by question of measures on labels, judgements and re-queries."""
+    out = {}
+    if not set(measures) <= set(_ASKED):
+        turns = selfreport.debate_turns(made["debates"], made["turns"])
+        out["self_drop"] = own = _drop(turns)
+        # Labels that the form filled in counted like any others:
+        full = (turns["agreed_level"] == FULL).astype(float)
+        out["self_drop_with_defaults"] = _drop(turns.assign(full=full))
+        if set(measures) & set(_BLIND):
+            first = made["judgements"]["judge_model"] == "judge0"
+            out["blind_drop"] = blind = _drop(judge.read(turns, made["judgements"][first]))
+            out["self_minus_blind"] = own - blind
+            out["blind_over_self"] = pd.DataFrame({"blind": blind, "self": own})
+    if set(measures) & set(_ASKED):
+        asked = persistence.pairs(simulate.requeries(made["turns"], setting, seed=seed))
+        by = asked[asked["excluded"] == ""].groupby(["stance_arm", "question_id"])["contrast"].mean()
+        out["removed_minus_retained"], out["draw1_minus_draw2"] = by["hostile"], by["neutral"]
+        out["hostile_minus_neutral"] = (by["hostile"] - by["neutral"]).dropna()
+    return out
 
 
 def committee_cases(setting, name="default", *, runs, seed, role="recovers", measures=None):
@@ -220,8 +231,8 @@ def committee_cases(setting, name="default", *, runs, seed, role="recovers", mea
     role : str
         As in `Case`.
     measures : sequence of str, optional
-        Names as in `simulate.truth`, and ``self_drop_with_defaults``, ``hostile_minus_neutral``; the common ones
-        if left out.
+        Names as in `simulate.truth`, and ``self_drop_with_defaults``, ``hostile_minus_neutral``; the common
+        ones if left out.
 
     Returns
     -------
@@ -233,18 +244,19 @@ def committee_cases(setting, name="default", *, runs, seed, role="recovers", mea
     >>> cases[0].measure, round(cases[0].value, 3), len(cases[0].units), cases[0].units[0].shape
     ('blind_drop', 0.405, 3, (8,))
     """
-    measures = measures or ("self_drop", "blind_drop", "self_minus_blind", "blind_over_self", "judge_ac1", "judge_kappa",
-                            "removed_minus_retained", "hostile_minus_neutral")
+    measures = measures or ("self_drop", "blind_drop", "self_minus_blind", "blind_over_self", "judge_ac1",
+                            "judge_kappa", "removed_minus_retained", "hostile_minus_neutral")
     found = {measure: [] for measure in measures}
     for size, block in _blocks(runs, seed):
         two = any(measure.startswith("judge_") for measure in measures)
         made = simulate.debates(setting, runs=size, judges=1 + two, seed=block)
-        values = _committee_values(made, setting, [*block, 1])
+        values = _committee_values(made, setting, measures, [*block, 1])
         tables = _judge_tables(made["judgements"], made["turns"].set_index("turn_id"), size) if two else []
         for measure in measures:
             found[measure] += tables if measure.startswith("judge_") else _by_run(values[measure], size)
     true = simulate.truth(setting)
-    true |= {"self_drop_with_defaults": true["self_drop"], "hostile_minus_neutral": true["removed_minus_retained"]}
+    true |= {"self_drop_with_defaults": true["self_drop"],
+             "hostile_minus_neutral": true["removed_minus_retained"]}
     layers = {"self_drop": "A", "self_drop_with_defaults": "A", "blind_drop": "B", "self_minus_blind": "B",
               "blind_over_self": "B", "judge_ac1": "B", "judge_kappa": "B"}
     return [Case(layers.get(measure, "C"), measure, role, name, simulate.describe(setting),
@@ -272,28 +284,29 @@ def relabelling_rows(setting, *, runs, seed, draws=499):
     """
     rejected = {"record": [], "chain": []}
     for size, block in _blocks(runs, seed):
-        turns = simulate.debates(setting, runs=size, seed=block)["turns"]
-        turns = turns.assign(chain_id=chain_ids(turns))
-        replies = turns[(turns["iteration"] >= 1) & (turns["stance"] != "neutral")]
-        replies = replies.assign(full=(replies["agreed_level"] == "fully_agreed").astype(float))
+        made = simulate.debates(setting, runs=size, seed=block)
+        replies = selfreport.debate_turns(made["debates"], made["turns"])
+        replies = replies[replies["stance"] != "neutral"]
         run = replies["question_id"].str.partition("/")[0].astype(int)
         for number, part in replies.groupby(run):
             for level, out in rejected.items():
-                out.append(stance_null(part, "full", level=level, draws=draws, seed=[*block, 2, number]).p <= ALPHA + 1e-12)
+                found = stance_null(part, "full", level=level, draws=draws, seed=[*block, 2, number])
+                out.append(found.p <= ALPHA + 1e-12)
     rows = []
     for level, hits in rejected.items():
         share = np.mean(hits[:runs])
         rows.append(dict.fromkeys(COLUMNS) | {
             "layer": "A", "measure": f"self_drop, {level}-level relabelling",
-            "role": "no effect" if level == "record" else "warning", "setting": "no difference, debates far apart",
-            "values": simulate.describe(setting), "unit": "share", "n_units": setting.questions,
+            "role": "no effect" if level == "record" else "warning",
+            "setting": "no difference, debates far apart", "values": simulate.describe(setting),
+            "unit": "share", "n_units": setting.questions,
             "runs": runs, "set_value": 0.0, "alpha": ALPHA, "rejected": share,
-            "rejected_se": np.sqrt(share * (1 - share) / runs), "test": f"{level}-level relabelling", "undefined": 0,
-            "draws": draws, "seed": np.atleast_1d(seed)[0]})
+            "rejected_se": np.sqrt(share * (1 - share) / runs), "test": f"{level}-level relabelling",
+            "undefined": 0, "draws": draws, "seed": np.atleast_1d(seed)[0]})
     return rows
 
 
-# --- stance reads ----------------------------------------------------------------------------------------------------
+# --- stance reads -------------------------------------------------------------------------------------------
 
 _STANCE_VALUES = {
     "conviction": lambda cells: contrasts.propositions(cells, "conviction_own"),
@@ -340,12 +353,12 @@ def stance_cases(setting, name="default", *, runs, seed, role="recovers", measur
             found[measure] += _by_run(_STANCE_VALUES[measure](cells), size)
     true = simulate.truth(setting)
     return [Case("D", measure, role, name, simulate.describe(setting),
-                 "nats" if measure.startswith("conviction") else "scale points", true[measure.partition(",")[0]],
-                 found[measure][:runs])
+                 "nats" if measure.startswith("conviction") else "scale points",
+                 true[measure.partition(",")[0]], found[measure][:runs])
             for measure in measures]
 
 
-# --- the study -------------------------------------------------------------------------------------------------------
+# --- the study ----------------------------------------------------------------------------------------------
 
 def _level(**changes):
     same = dict.fromkeys(simulate.STANCES, 0.55)
@@ -369,24 +382,25 @@ def study(*, runs=RUNS, draws=DRAWS, seed=SEED):
     Returns
     -------
     DataFrame
-        One line a measure and setting: ``layer, measure, role, setting, values, unit, n_units`` (mean over the runs),
-        ``runs, set_value, mean, bias, bias_se``; ``nominal`` coverage, the ``expected`` one with so many units
-        (see `expected_coverage`; Student's t should keep to the nominal one), ``covered, covered_se, interval``; ``alpha, rejected, rejected_se`` of the test (level
-        where nothing is set, else power); ``undefined`` runs without interval; ``draws, seed``.
+        One line a measure and setting: ``layer, measure, role, setting, values, unit, n_units`` (mean over
+        the runs), ``runs, set_value, mean, bias, bias_se``; ``nominal`` coverage, the ``expected`` one with
+        so many units (see `expected_coverage`; Student's t should keep to the nominal one), ``covered,
+        covered_se, interval``; ``alpha, rejected, rejected_se`` of the test (level where nothing is set, else
+        power); ``undefined`` runs without interval; ``draws, seed``.
 
     Examples
     --------
-    >>> table = study(runs=2, draws=50, seed=1)
+    >>> table = study(runs=3, draws=50, seed=1)
     >>> sorted(set(table.layer)), sorted(set(table.role))
-    (['A', 'B', 'C', 'D'], ['few units', 'null', 'recovers', 'warning'])
+    (['A', 'B', 'C', 'D'], ['few units', 'no effect', 'recovers', 'warning'])
     """
     default = simulate.Setting()
     cases = committee_cases(default, runs=runs, seed=[seed, 0])
     cases += [_few(cases[0], n) for n in (8, 20)]
     cases += committee_cases(_level(), "no difference", runs=runs, seed=[seed, 1], role="no effect",
                              measures=["self_drop", "blind_drop", "self_minus_blind"])
-    own, blind = committee_cases(_level(label_inflation=0.3), "labels move, texts do not", runs=runs, seed=[seed, 2],
-                                 measures=["self_drop", "blind_drop"])
+    own, blind = committee_cases(_level(label_inflation=0.3), "labels move, texts do not", runs=runs,
+                                 seed=[seed, 2], measures=["self_drop", "blind_drop"])
     cases += [own, blind._replace(role="no effect")]
     harsh = simulate.Setting(label_inflation=0.0, judge_bias=0.3)
     cases += committee_cases(harsh, "harsh judge", runs=runs, seed=[seed, 3], measures=[
@@ -406,7 +420,7 @@ def study(*, runs=RUNS, draws=DRAWS, seed=SEED):
     still = simulate.Setting(conviction=NO_CHANGE, direction=NO_CHANGE, direction_spread=0.1)
     cases += stance_cases(still, "no change", runs=runs, seed=[seed, 7], role="no effect")
     # Reads that are only heated: the raw shift moves although no direction is set.
-    half = max(runs // 2, 1)
+    half = max(runs // 2, 2)
     heated = simulate.Setting(direction=NO_CHANGE, conviction=dict.fromkeys(stance.KINDS, -0.8), heat=2.0)
     free_, raw = stance_cases(heated, "heat without direction", runs=half, seed=[seed, 8],
                               measures=["direction", "direction, raw"])

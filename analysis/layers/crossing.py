@@ -1,7 +1,8 @@
-"""Where the layers meet the ledger: what committees express and how sure they are, by what became of the answer.
+"""Layers meet the ledger: what committees express and how sure they are, by what became of the answer.
 
 Needs questions with a gold answer. The ledger says what a debate did to the majority (preserved, collapse,
-correction, unrepaired); the turns say how much its members agreed; stance reads say what happened to conviction.
+correction, unrepaired); the turns say how much its members agreed; stance reads say what happened to
+conviction.
 """
 
 from dataclasses import replace
@@ -20,10 +21,11 @@ from analysis.ledger import CELLS
 UNDEFINED = "undefined"  # a debate whose cell the ledger leaves open
 KEYS = ("row", "question", "replicate", "debate_id")
 MEASURES = {"agreement": "share", "conviction": "nats"}
-LEVELS = {"conviction": ("eroded", "held", "unmeasured"), "agreement": ("agreeing", "contested", "unmeasured")}
+LEVELS = {"conviction": ("eroded", "held", "unmeasured"),
+          "agreement": ("agreeing", "contested", "unmeasured")}
 
 
-# --- what is joined --------------------------------------------------------------------------------------------------
+# --- what is joined -----------------------------------------------------------------------------------------
 
 def expressed_agreement(turns):
     """Share of a debate's replies that call themselves in full agreement.
@@ -31,7 +33,8 @@ def expressed_agreement(turns):
     Parameters
     ----------
     turns : DataFrame
-        ``debate_id, question_id, iteration, agreed_level, agreed_level_explicit``; optional ``row, replicate``.
+        ``debate_id, question_id, iteration, agreed_level, agreed_level_explicit``; optional ``row,
+        replicate``.
 
     Returns
     -------
@@ -116,8 +119,8 @@ def join(debates, *, agreement=None, conviction=None):
     Returns
     -------
     DataFrame
-        The debates in order with ``cell`` filled ("undefined" where missing), ``agreement`` and ``conviction``
-        (NaN where there is none).
+        The debates in order with ``cell`` filled ("undefined" where missing), ``agreement`` and
+        ``conviction`` (NaN where there is none).
 
     Raises
     ------
@@ -141,19 +144,19 @@ def join(debates, *, agreement=None, conviction=None):
             continue
         keys = [key for key in KEYS if key in values and key in out]
         if not keys:
-            raise DataError(f"{name}: none of the columns {', '.join(KEYS)} that debates have, expected at least "
-                            "'question'")
+            raise DataError(f"{name}: none of the columns {', '.join(KEYS)} that debates have, expected at "
+                            "least 'question'")
         need(values, name, keys, nullable=[name])
         once(values, name, keys)
         found = out[keys].merge(values[[*keys, name]], on=keys, how="left")[name]
         if len(values) and found.isna().all() and values[name].notna().any():
-            raise DataError(f"{name}: no debate has its {', '.join(keys)}, such as {values[keys].iloc[0].tolist()!r}, "
-                            "expected the names that the ledger uses")
+            raise DataError(f"{name}: no debate has its {', '.join(keys)}, such as "
+                            f"{values[keys].iloc[0].tolist()!r}, expected the names that the ledger uses")
         out[name] = found.to_numpy(dtype=float)
     return out
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------------------
 
 def cells(joined, *, draws=10_000, level=0.95, seed=0):
     """Expressed agreement and conviction change in the four cells of the ledger.
@@ -168,9 +171,10 @@ def cells(joined, *, draws=10_000, level=0.95, seed=0):
     Returns
     -------
     DataFrame
-        One line a cell, an undefined one if there is any, and ``all``: ``cell, debates, questions``, ``share`` of
-        the debates, and for either measure its mean, ``_low, _high, _debates, _questions, _flags``. All means and
-        shares give every question the same weight: first over its debates (in the cell), then over questions.
+        One line a cell, an undefined one if there is any, and ``all``: ``cell, debates, questions``,
+        ``share`` of the debates, and for either measure its mean, ``_low, _high, _debates, _questions,
+        _flags``. All means and shares give every question the same weight: first over its debates (in the
+        cell), then over questions.
 
     Raises
     ------
@@ -179,8 +183,8 @@ def cells(joined, *, draws=10_000, level=0.95, seed=0):
 
     Notes
     -----
-    The cells are made by what happened in the debate, so a difference between them is an association. A question
-    can be in several cells when it was debated more than once.
+    The cells are made by what happened in the debate, so a difference between them is an association. A
+    question can be in several cells when it was debated more than once.
 
     Examples
     --------
@@ -211,7 +215,8 @@ def _mean(measure, part, draws, level, seed, counts=True):
     """Return mean and interval over questions, as columns."""
     known = part.dropna(subset=[measure])
     by_question = known.groupby("question", sort=False)[measure].mean()
-    found = test_units(measure, by_question, MEASURES.get(measure, "share"), test=False, draws=draws, level=level, seed=seed,
+    found = test_units(measure, by_question, MEASURES.get(measure, "share"), test=False, draws=draws,
+                       level=level, seed=seed,
                        share=measure != "conviction")
     out = {measure: found.estimate, f"{measure}_low": found.low, f"{measure}_high": found.high}
     if counts:
@@ -237,8 +242,8 @@ def cross(joined, *, eroded=0.0, agreeing=0.5, draws=10_000, level=0.95, seed=0)
     -------
     DataFrame
         One line per cell, conviction and agreement ("unmeasured" where there is no value, listed only if it
-        occurs): ``debates, questions``, ``of`` the cell's debates and ``of_questions``; ``share`` of the cell with
-        interval, every question with a debate in the cell counting the same.
+        occurs): ``debates, questions``, ``of`` the cell's debates and ``of_questions``; ``share`` of the cell
+        with interval, every question with a debate in the cell counting the same.
 
     Raises
     ------
@@ -250,7 +255,8 @@ def cross(joined, *, eroded=0.0, agreeing=0.5, draws=10_000, level=0.95, seed=0)
     >>> joined = pd.DataFrame({"question": ["q1", "q2", "q3"], "cell": ["collapse", "collapse", "preserved"],
     ...                        "agreement": [1.0, 0.25, 0.8], "conviction": [-2.0, -1.0, 0.3]})
     >>> table = cross(joined)
-    >>> table[table.debates > 0][["cell", "conviction", "agreement", "debates", "of", "share"]].values.tolist()
+    >>> table[table.debates > 0][["cell", "conviction", "agreement", "debates", "of",
+    ...                           "share"]].values.tolist()
     [['preserved', 'held', 'agreeing', 1, 1, 1.0], ['collapse', 'eroded', 'agreeing', 1, 2, 0.5],
      ['collapse', 'eroded', 'contested', 1, 2, 0.5]]
     """
@@ -270,8 +276,10 @@ def cross(joined, *, eroded=0.0, agreeing=0.5, draws=10_000, level=0.95, seed=0)
             for accord in columns["agreement"]:
                 inside = (part["conviction"] == change) & (part["agreement"] == accord)
                 by_question = inside.astype(float).groupby(part["question"], sort=False).mean()
-                found = test_units("share", by_question, "share", test=False, share=True, draws=draws, level=level, seed=seed)
-                rows.append({"cell": name, "conviction": change, "agreement": accord, "debates": int(inside.sum()),
+                found = test_units("share", by_question, "share", test=False, share=True, draws=draws,
+                                   level=level, seed=seed)
+                rows.append({"cell": name, "conviction": change, "agreement": accord,
+                             "debates": int(inside.sum()),
                              "questions": part["question"][inside].nunique(), "of": len(part),
                              "of_questions": len(by_question), "share": found.estimate, "low": found.low,
                              "high": found.high, "interval": found.interval, "flags": "; ".join(found.flags)})
@@ -295,7 +303,8 @@ def difference(joined, measure, *, first="collapse", second="preserved", draws=1
     Returns
     -------
     Result
-        Exploratory, without p: which cell a debate falls into is not assigned. "undefined" if a cell is empty.
+        Exploratory, without p: which cell a debate falls into is not assigned. "undefined" if a cell is
+        empty.
 
     Raises
     ------
@@ -319,7 +328,8 @@ def difference(joined, measure, *, first="collapse", second="preserved", draws=1
     known = joined[joined["cell"].isin((first, second))].dropna(subset=[measure])
     wide = known.pivot_table(index="question", columns="cell", values=measure, aggfunc="mean").reindex(
         columns=[first, second]).astype(float)
-    result = Result(f"{measure}_{first}_minus_{second}", nan, MEASURES[measure], n_units=len(wide), level=level,
+    result = Result(f"{measure}_{first}_minus_{second}", nan, MEASURES[measure], n_units=len(wide),
+                    level=level,
                     unit_name="question", n_rows=len(known), role="exploratory", seed=seed)
     sizes = wide.notna().sum()
     result = result.with_flags(f"{first}:{sizes[first]}", f"{second}:{sizes[second]}")
@@ -336,7 +346,8 @@ def difference(joined, measure, *, first="collapse", second="preserved", draws=1
 
     around = unit_bootstrap(units, gap, draws=draws, level=level, seed=seed)
     few = ("few_units",) if sizes.min() < FEW_UNITS else ()
-    return replace(result, estimate=float(gap(units[None])[0]), low=around.low, high=around.high, interval=around.method,
+    return replace(result, estimate=float(gap(units[None])[0]), low=around.low, high=around.high,
+                   interval=around.method,
                    n_boot=around.n_boot, n_undefined=around.n_undefined).with_flags(*around.flags, *few)
 
 

@@ -1,7 +1,7 @@
 """Committees and stance reads with known truth: what an estimator should find is set beforehand.
 
-A `Setting` holds the set values, `truth` what each estimator has to recover, exactly. Several runs of a study can
-be made at once: ids then start with the number of the run and a slash.
+A `Setting` holds the set values, `truth` what each estimator has to recover, exactly. Several runs of a study
+can be made at once: ids then start with the number of the run and a slash.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -15,6 +15,8 @@ from analysis.errors import DataError
 from analysis.layers import stance
 from analysis.layers.agreement import coefficients
 from analysis.layers.distributions import expectation, softmax
+from analysis.layers.judge import payload_hash
+from analysis.layers.stance_reads import N_OPTIONS
 
 LEVELS = ("fully_agreed", "partially_agreed", "partially_disagreed", "fully_disagreed")
 MOVES = ("challenge", "new_argument", "concession", "refinement", "restatement")
@@ -98,15 +100,16 @@ class Setting:
                 raise ValueError(f"{name}={count}: expected at least 1")
         for arm, share in self.agree.items():
             if not self.agree_spread <= share <= 1 - self.agree_spread:
-                raise ValueError(f"agree[{arm!r}]={share} with agree_spread={self.agree_spread}: expected shares that "
-                                 "stay within 0..1")
+                raise ValueError(f"agree[{arm!r}]={share} with agree_spread={self.agree_spread}: expected "
+                                 "shares that stay within 0..1")
         for name in ("label_inflation", "judge_bias", "pole_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected a share within 0..1")
-        low = self.persistence - self.stance_dependence
-        if not (2 * self.dependence_spread <= low and max(low, self.persistence) <= 1 - 2 * self.dependence_spread):
-            raise ValueError(f"persistence={self.persistence}, stance_dependence={self.stance_dependence} with "
-                             f"dependence_spread={self.dependence_spread}: expected shares that stay within 0..1")
+        low, room = self.persistence - self.stance_dependence, 2 * self.dependence_spread
+        if not (room <= low and max(low, self.persistence) <= 1 - room):
+            raise ValueError(f"persistence={self.persistence}, stance_dependence={self.stance_dependence} "
+                             f"with dependence_spread={self.dependence_spread}: expected shares that stay "
+                             "within 0..1")
         if self.heat <= 0:
             raise ValueError(f"heat={self.heat}: expected a positive number")
 
@@ -123,8 +126,8 @@ def truth(setting):
     dict of str to float
         ``self_drop, blind_drop`` (friendly minus hostile full agreement, explicit labels and judge's labels),
         ``text_drop`` (of the texts themselves), ``blind_over_self``, ``self_minus_blind``, ``judge_ac1`` and
-        ``judge_kappa`` (two judges, all stances; quadratic weights),
-        ``removed_minus_retained``, ``draw1_minus_draw2``, ``conviction`` and ``direction`` (on-topic arguments),
+        ``judge_kappa`` (two judges, all stances; quadratic weights), ``removed_minus_retained``,
+        ``draw1_minus_draw2``, ``conviction`` and ``direction`` (on-topic arguments),
         ``strong_minus_irrelevant``, ``strong_minus_weak``.
 
     Examples
@@ -142,9 +145,11 @@ def truth(setting):
     return {
         "text_drop": text, "self_drop": own, "blind_drop": blind,
         "blind_over_self": blind / own if own else np.nan, "self_minus_blind": own - blind,
-        "judge_ac1": float(coefficients(judged, "ac1")), "judge_kappa": float(coefficients(judged, "quadratic_kappa")),
+        "judge_ac1": float(coefficients(judged, "ac1")),
+        "judge_kappa": float(coefficients(judged, "quadratic_kappa")),
         "removed_minus_retained": 0.0 - setting.stance_dependence, "draw1_minus_draw2": 0.0,
-        "conviction": (margin["strong"] + margin["weak"]) / 2, "direction": (shift["strong"] + shift["weak"]) / 2,
+        "conviction": (margin["strong"] + margin["weak"]) / 2,
+        "direction": (shift["strong"] + shift["weak"]) / 2,
         "strong_minus_irrelevant": shift["strong"] - shift["irrelevant"],
         "strong_minus_weak": shift["strong"] - shift["weak"],
     }
@@ -163,7 +168,8 @@ def _names(prefix, runs, n):
     numbers = np.char.add(prefix, np.arange(n).astype(str))
     if runs == 1:
         return numbers[None, :].astype(object)
-    return np.char.add(np.char.add(np.arange(runs).astype(str), "/")[:, None], numbers[None, :]).astype(object)
+    return np.char.add(np.char.add(np.arange(runs).astype(str), "/")[:, None],
+                       numbers[None, :]).astype(object)
 
 
 def _join(*parts):
@@ -174,7 +180,7 @@ def _join(*parts):
     return out
 
 
-# --- debates, labels and judgements ----------------------------------------------------------------------------------
+# --- debates, labels and judgements -------------------------------------------------------------------------
 
 def debates(setting, *, runs=1, judges=1, seed=0):
     """Debates of stance-instructed committees with self-reports, and a blind judge's reading of every reply.
@@ -190,13 +196,13 @@ def debates(setting, *, runs=1, judges=1, seed=0):
     Returns
     -------
     dict of str to DataFrame
-        ``debates``, ``turns`` and ``judgements`` as in the records. `turns` also holds ``question_id, stance`` and
-        ``text_severity``, what the text really says.
+        ``debates``, ``turns`` and ``judgements`` as in the records. `turns` also holds ``question_id,
+        stance`` and ``text_severity``, what the text really says.
 
     Notes
     -----
-    A debate's share of agreeing texts is its own, so turns of one debate go together and debates of a question
-    do not: that is what makes the question the unit.
+    A debate's share of agreeing texts is its own, so turns of one debate go together and debates of a
+    question do not: that is what makes the question the unit.
 
     Examples
     --------
@@ -211,8 +217,10 @@ def debates(setting, *, runs=1, judges=1, seed=0):
     debate = _join(question, arm)
     frame = pd.DataFrame({
         "debate_id": debate, "question_id": question, "composition": "simulated", "stance": arm,
-        "timing": "per_turn", "max_iterations": setting.iterations, "status": "completed", "synthesis_text": ""})
-    share = frame["stance"].map(setting.agree).to_numpy() + setting.agree_spread * rng.uniform(-1, 1, len(frame))
+        "timing": "per_turn", "max_iterations": setting.iterations, "status": "completed",
+        "synthesis_text": ""})
+    share = frame["stance"].map(setting.agree).to_numpy() + setting.agree_spread * rng.uniform(-1, 1,
+                                                                                               len(frame))
 
     layers = setting.iterations + 1
     at = np.repeat(np.arange(len(frame)), layers * per)
@@ -231,7 +239,8 @@ def debates(setting, *, runs=1, judges=1, seed=0):
     label = np.where(inflated, 2, severity)
     default = rng.random(len(at)) < frame["stance"].map(setting.default_share).to_numpy()[at]
     label = np.where(default, 0, label)
-    moved = np.where(severity == 0, rng.choice(3, len(at), p=(0.2, 0.4, 0.4)) + 2, rng.choice(2, len(at), p=(0.7, 0.3)))
+    moved = np.where(severity == 0, rng.choice(3, len(at), p=(0.2, 0.4, 0.4)) + 2,
+                     rng.choice(2, len(at), p=(0.7, 0.3)))
 
     turns = pd.DataFrame({
         "turn_id": turn, "debate_id": debate[at], "question_id": question[at], "stance": arm[at],
@@ -246,8 +255,10 @@ def debates(setting, *, runs=1, judges=1, seed=0):
     for judge in range(judges):
         judged = np.where((severity == 0) & (rng.random(len(at)) < setting.judge_bias), 2, severity)
         judgements.append(pd.DataFrame({
-            "turn_id": turn, "judge_model": f"judge{judge}", "judge_family": f"outside{judge}", "severity": judged,
-            "move_type": np.array(MOVES, dtype=object)[moved], "payload_hash": _join("payload", turn)})[reply])
+            "turn_id": turn, "judge_model": f"judge{judge}", "judge_family": f"outside{judge}",
+            "severity": judged,
+            "move_type": np.array(MOVES, dtype=object)[moved],
+            "payload_hash": _join("payload", turn)})[reply])
     judgements = pd.concat(judgements, ignore_index=True)
     return {"debates": frame, "turns": turns, "judgements": judgements}
 
@@ -265,8 +276,8 @@ def requeries(turns, setting, *, seed=0):
     Returns
     -------
     DataFrame
-        As in the records: a hostile target is asked again with and without its instruction, a neutral one twice
-        in the same words.
+        As in the records: a hostile target is asked again with and without its instruction, a neutral one
+        twice in the same words.
 
     Examples
     --------
@@ -292,11 +303,12 @@ def requeries(turns, setting, *, seed=0):
             "stance_arm": target["stance"].to_numpy(),
             "leg": target["stance"].map({arm: leg[i] for arm, leg in legs.items()}).to_numpy(),
             "iteration": 1, "own_opinion_exact": True,
-            "agreed_level": np.where(persists[i], LEVELS[2], LEVELS[1]), "agreed_level_explicit": True, "text": ""}))
+            "agreed_level": np.where(persists[i], LEVELS[2], LEVELS[1]), "agreed_level_explicit": True,
+            "text": ""}))
     return pd.concat(out, ignore_index=True)
 
 
-# --- stance reads ----------------------------------------------------------------------------------------------------
+# --- stance reads -------------------------------------------------------------------------------------------
 
 def likert(setting, *, runs=1, seed=0):
     """Seven-option reads and cells whose conviction and heat-free direction are set.
@@ -310,8 +322,8 @@ def likert(setting, *, runs=1, seed=0):
     Returns
     -------
     reads, cells : DataFrame
-        As in the records, of one receiver a run ("receiver", with several runs "receiver/0" and so on). `cells`
-        also holds ``set_conviction`` and ``set_direction``, the value of every cell.
+        As in the records, of one receiver a run ("receiver", with several runs "receiver/0" and so on).
+        `cells` also holds ``set_conviction`` and ``set_direction``, the value of every cell.
 
     Raises
     ------
@@ -333,11 +345,12 @@ def likert(setting, *, runs=1, seed=0):
     True
     """
     rng = np.random.default_rng(seed)
-    n, options = setting.propositions, np.arange(1, stance.N_OPTIONS + 1)
+    n, options = setting.propositions, np.arange(1, N_OPTIONS + 1)
     arms = [(opponent, arm, kind) for opponent in range(setting.opponents) for arm in stance.STANCES
             for kind in stance.KINDS]
     units = runs * n
-    own = np.where(rng.random(units) < setting.pole_share, rng.choice([1, 7], units), rng.choice([2, 3, 5, 6], units))
+    own = np.where(rng.random(units) < setting.pole_share, rng.choice([1, 7], units),
+                   rng.choice([2, 3, 5, 6], units))
     slope = rng.uniform(1.2, 2.2, units)
     prior = -slope[:, None] * np.abs(options - own[:, None]) + rng.uniform(-0.1, 0.1, (units, len(options)))
     pole = np.where(own < stance.MIDDLE, 1, -1)
@@ -352,9 +365,11 @@ def likert(setting, *, runs=1, seed=0):
         apart = rng.uniform(-1, 1, (units, len(stance.KINDS)))[unit, kind] * (1 - SHARED_EFFECT)
         mean = np.array([values[k] for k in stance.KINDS])[kind]
         wanted[name] = mean + spread * (shared + apart + 0.2 * rng.uniform(-1, 1, len(unit)))
-    treat = _treated(control, own[unit] - 1, pole[unit], wanted["conviction"], wanted["direction"], setting.heat)
+    treat = _treated(control, own[unit] - 1, pole[unit], wanted["conviction"], wanted["direction"],
+                     setting.heat)
 
-    receiver = np.repeat("receiver", runs) if runs == 1 else np.char.add("receiver/", np.arange(runs).astype(str))
+    receiver = np.repeat("receiver", runs) if runs == 1 else np.char.add("receiver/",
+                                                                         np.arange(runs).astype(str))
     receiver = receiver.astype(object)[np.arange(units) // n]
     name = _names("p", runs, n).ravel()
     cell = _join(name[unit], np.tile([f"o{o}-{s}-{k}" for o, s, k in arms], units).astype(object))
@@ -378,9 +393,9 @@ def likert(setting, *, runs=1, seed=0):
 
 def _treated(control, own, pole, conviction, direction, heat):
     """Return reads with these changes of the own margin and these heat-free shifts, shape of `control`."""
-    at_own = np.arange(stance.N_OPTIONS) == own[:, None]
+    at_own = np.arange(N_OPTIONS) == own[:, None]
     margin = stance.own_margin(control, own) + conviction
-    slope = pole[:, None] * (np.arange(1, stance.N_OPTIONS + 1) - stance.MIDDLE)
+    slope = pole[:, None] * (np.arange(1, N_OPTIONS + 1) - stance.MIDDLE)
 
     def read(tilt, i):
         tilted = control[i] / heat + tilt[..., None] * slope[i]
@@ -391,7 +406,8 @@ def _treated(control, own, pole, conviction, direction, heat):
         i = i.astype(int)
         treated = read(tilt, i)
         ratio, _ = stance.heat_match(control[i], treated)
-        heated = expectation(softmax(control[i], stance.READ_T * np.nan_to_num(ratio, nan=stance.HEAT_RANGE[1])))
+        heated = expectation(softmax(control[i],
+                                     stance.READ_T * np.nan_to_num(ratio, nan=stance.HEAT_RANGE[1])))
         return pole[i] * (expectation(softmax(treated, stance.READ_T)) - heated) - direction[i]
 
     rows = np.arange(len(control))
@@ -400,8 +416,8 @@ def _treated(control, own, pole, conviction, direction, heat):
     failed = ~found.success & ~(np.abs(found.f_x) < 1e-6)
     if failed.any():
         at = int(failed.argmax())
-        raise DataError(f"setting: no read has both a change of the margin by {conviction[at]:.3g} nats and a shift by "
-                        f"{direction[at]:.3g} scale points, expected smaller values")
+        raise DataError(f"setting: no read has both a change of the margin by {conviction[at]:.3g} nats and "
+                        f"a shift by {direction[at]:.3g} scale points, expected smaller values")
     return read(found.x, rows)
 
 
@@ -416,7 +432,8 @@ def study(setting, *, seed=0):
     Returns
     -------
     dict of str to DataFrame
-        ``debates, turns, judgements, requeries, reads, cells``.
+        ``debates, turns, judgements, requeries, reads, cells``, as they are stored: with the digest of what
+        the judge saw, and the log-probabilities of a read as a list.
 
     Examples
     --------
@@ -424,7 +441,13 @@ def study(setting, *, seed=0):
     ['cells', 'debates', 'judgements', 'reads', 'requeries', 'turns']
     """
     made = debates(setting, seed=seed)
+    turns = made["turns"].set_index("turn_id")
+    parent = turns["parent_id"].map(turns["text"])
+    seen = [payload_hash(parent[turn], turns["text"][turn]) for turn in made["judgements"]["turn_id"]]
+    made["judgements"] = made["judgements"].assign(payload_hash=seen)
     reads, cells = likert(setting, seed=seed)
+    letters = reads.filter(regex="^logprob_")
+    reads = reads.drop(columns=letters.columns).assign(logprob=letters.to_numpy().tolist())
     return made | {"requeries": requeries(made["turns"], setting, seed=seed), "reads": reads, "cells": cells}
 
 

@@ -1,9 +1,10 @@
-"""A receiver's stance in its own token probabilities: validity of reads, where it stands, how sure it is.
+"""A receiver's stance in its own token probabilities: where it stands and how sure it is.
 
-A read holds the log-probabilities of seven option letters at the answer position, at temperature 1. A cell is a
-read before (prior), after an opponent's turn (treat) and after filler of the same length (control); all that is
-reported is treat minus control. Direction is in scale points, conviction in nats. Contrasts over propositions
-are in `analysis.layers.stance_contrasts`.
+A read holds the log-probabilities of seven option letters at the answer position, at temperature 1. A cell is
+a read before (prior), after an opponent's turn (treat) and after filler of the same length (control); all
+that is reported is treat minus control. Direction is in scale points, conviction in nats. Contrasts over
+propositions are in `analysis.layers.stance_contrasts`, what makes a read valid in `stance_reads`, whose names
+are found here too.
 """
 
 from functools import cache
@@ -12,39 +13,27 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.optimize import elementwise
-from scipy.special import logsumexp
 
 from analysis.errors import DataError, choice
 from analysis.layers import gates
 from analysis.layers.distributions import entropy, expectation, softmax
-from analysis.layers.frames import need, once
+from analysis.layers.frames import need
+from analysis.layers.stance_reads import MODES, N_OPTIONS, option_logprobs  # noqa: F401
+from analysis.layers.stance_reads import check_reads, logprobs
 
-N_OPTIONS = 7
 MIDDLE = 4
 PHASES = ("prior", "treat", "control")
 KINDS = ("strong", "weak", "irrelevant")
 STANCES = ("friendly", "hostile")
-MODES = ("reasoning_off", "reasoning_on")
 ANCHORS = ("own", "peak")
 READ_T = 2.0
 SIGN_TEMPERATURES = (1.0, 2.0, 4.0, 8.0)
-SENTINEL = -9990.0  # servers write such a number where they have none
 NO_LEAN = 0.05
 SATURATED_READ = 0.9
 LENGTH_TOLERANCE = 0.10
-LARGEST_MASS = 1.01  # above 1 by more than rounding: not log-probabilities
 HEAT_RANGE = (1e-3, 1e3)
 HEAT_TOLERANCE = 1e-10  # bits
 STILL = 1e-9  # a movement below this is none
-_SPACES = " \t\n▁Ġ"  # blanks, and the signs for a leading blank in two common vocabularies
-
-
-class OptionRead(NamedTuple):
-    """Result of `option_logprobs`; `censored` options have NaN, `reason` is empty when the read can be used."""
-
-    logprob: np.ndarray
-    censored: tuple[str, ...]
-    reason: str
 
 
 class Direction(NamedTuple):
@@ -57,161 +46,7 @@ class Direction(NamedTuple):
     matched: np.ndarray
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-def option_logprobs(alternatives, options):
-    """Log-probabilities of the option letters from a server's list of likeliest tokens.
-
-    Parameters
-    ----------
-    alternatives : mapping of str to float, or sequence of (str, float)
-        Tokens and their log-probabilities in nats, of the full vocabulary or of the k likeliest.
-    options : sequence of str
-        The seven letters in the order of the scale. Tokens that differ from a letter only by blanks around it
-        are the same option: their probabilities are added.
-
-    Returns
-    -------
-    OptionRead
-        A letter outside the list is ``censored``: no number is made up for it. `reason` is then
-        ``censored_top_two`` if one of them could be among the two likeliest options, so that not even the
-        margin is known, else ``censored``; neither read is valid.
-
-    Raises
-    ------
-    DataError
-        On an empty list, or log-probabilities that are no numbers or above 0.
-    ValueError
-        On other than seven different letters.
-
-    Examples
-    --------
-    >>> tokens = {"A": -0.5, " A": -3.0, "B": -1.5, "C": -3.2, "the": -4.0}
-    >>> read = option_logprobs(tokens, "ABCDEFG")
-    >>> read.logprob.round(3).tolist()[:3], read.censored, read.reason
-    ([-0.421, -1.5, -3.2], ('D', 'E', 'F', 'G'), 'censored')
-    """
-    options = list(options)
-    if len(options) != N_OPTIONS or len(set(options)) != N_OPTIONS:
-        raise ValueError(f"options={options!r}: expected {N_OPTIONS} different letters")
-    pairs = list(alternatives.items() if hasattr(alternatives, "items") else alternatives)
-    if not pairs:
-        raise DataError("alternatives: none, expected tokens with their log-probabilities")
-    found = {option: [] for option in options}
-    for token, value in pairs:
-        if not np.isreal(value) or not value <= 0:
-            raise DataError(f"alternatives, token {token!r}: {value!r}, expected a log-probability of at most 0")
-        found.get(token.strip(_SPACES), []).append(value)
-    logprob = np.array([logsumexp(found[option]) if found[option] else np.nan for option in options])
-    censored = tuple(option for option in options if not found[option])
-    if not censored:
-        return OptionRead(logprob, censored, "")
-    # A letter that is not listed may have two spellings, each just below the last one listed.
-    most = min(value for _, value in pairs) + np.log(2)
-    seen = np.sort(logprob[~np.isnan(logprob)])
-    unknown = len(seen) < 2 or seen[-2] <= most
-    return OptionRead(logprob, censored, "censored_top_two" if unknown else "censored")
-
-
-def logprobs(reads):
-    """The seven log-probabilities of every read as an array.
-
-    Parameters
-    ----------
-    reads : DataFrame
-        ``logprob`` (seven numbers a row, missing ones None or NaN) or the columns ``logprob_1`` to
-        ``logprob_7``.
-
-    Returns
-    -------
-    ndarray of float, shape (reads, 7)
-
-    Raises
-    ------
-    DataError
-        On a read with another number of values.
-
-    Examples
-    --------
-    >>> logprobs(pd.DataFrame({"read_id": ["r"], "logprob": [[-1.0, -2, -2, -3, -4, -5, -6]]})).shape
-    (1, 7)
-    """
-    columns = [f"logprob_{k}" for k in range(1, N_OPTIONS + 1)]
-    if set(columns) <= set(reads.columns):
-        return reads[columns].to_numpy(dtype=float)
-    need(reads, "reads", ["logprob"])
-    for i, values in enumerate(reads["logprob"]):
-        if np.ndim(values) != 1 or len(values) != N_OPTIONS:
-            name = reads["read_id"].iloc[i] if "read_id" in reads else i
-            raise DataError(f"reads, read {name!r}, field 'logprob': {values!r}, expected {N_OPTIONS} numbers")
-    return np.array(reads["logprob"].tolist(), dtype=float).reshape(len(reads), N_OPTIONS)
-
-
-def check_reads(reads, *, generation="reasoning_off"):
-    """Which reads may be used, and why not.
-
-    Parameters
-    ----------
-    reads : DataFrame
-        ``read_id``, log-probabilities (see `logprobs`), ``generation_mode``, ``probe_mode``.
-    generation : {"reasoning_off", "reasoning_on"}
-        Mode in which the turns were generated. "reasoning_on" is a robustness run; the probe itself is always
-        read with reasoning off.
-
-    Returns
-    -------
-    DataFrame
-        On the index of `reads`: ``read_id``; ``mass``, the probability on the seven letters; ``largest``, the
-        largest share of one option at temperature 1; ``valid``; ``reason``, empty for valid reads, else
-        ``censored`` (a missing value), ``not_finite``, ``sentinel``, ``all_equal``, ``not_log_probabilities``
-        (mass above 1), ``letter_mass`` (below 0.5), ``generation_mode`` or ``probe_mode``, the first that holds.
-
-    Raises
-    ------
-    DataError
-        On missing columns, an unknown mode or a read id used twice.
-
-    References
-    ----------
-    "Layered Analysis of Disagreement", instrument of the stance probe.
-
-    Examples
-    --------
-    >>> reads = pd.DataFrame({"read_id": ["a", "b"], "generation_mode": "reasoning_off",
-    ...                       "probe_mode": "reasoning_off",
-    ...                       "logprob": [[-9, -8, -7.2, -5.8, -3.9, -1.5, -.32], [-9, -9, -9, -9, -8, -6, -4]]})
-    >>> checked = check_reads(reads)
-    >>> checked.mass.round(6).tolist(), checked.reason.tolist()
-    ([0.973754, 0.021623], ['', 'letter_mass'])
-    """
-    choice("generation", generation, MODES)
-    modes = {"generation_mode": MODES, "probe_mode": MODES}
-    need(reads, "reads", ["read_id", *modes], allowed=modes)
-    once(reads, "reads", ["read_id"])
-    logprob = logprobs(reads)
-    finite = np.isfinite(logprob).all(axis=1)
-    sentinel = (logprob <= SENTINEL).any(axis=1)
-    mass, largest = np.full((2, len(reads)), np.nan)
-    usable = finite & ~sentinel
-    with np.errstate(over="ignore"):
-        mass[usable] = np.exp(logprob[usable]).sum(axis=1)
-    largest[usable] = softmax(logprob[usable]).max(axis=1)
-    reasons = [
-        ("censored", np.isnan(logprob).any(axis=1)),
-        ("not_finite", ~finite),
-        ("sentinel", sentinel),
-        ("all_equal", usable & (np.ptp(np.where(usable[:, None], logprob, 0.0), axis=1) == 0)),
-        ("not_log_probabilities", mass > LARGEST_MASS),
-        ("letter_mass", mass < gates.LETTER_MASS.limit),
-        ("generation_mode", (reads["generation_mode"] != generation).to_numpy()),
-        ("probe_mode", (reads["probe_mode"] != "reasoning_off").to_numpy()),
-    ]
-    reason = np.select([holds for _, holds in reasons], [name for name, _ in reasons], default="")
-    return pd.DataFrame({"read_id": reads["read_id"], "mass": mass, "largest": largest,
-                         "valid": reason == "", "reason": pd.Series(reason, reads.index, dtype="str")})
-
-
-# --- one read or one cell --------------------------------------------------------------------------------------------
+# --- one read or one cell -----------------------------------------------------------------------------------
 
 def opponent_pole(prior, temperature=READ_T):
     """The end that an opponent has to argue for: the other one than the prior leans to.
@@ -254,7 +89,8 @@ def own_margin(logprob, own):
 
     Examples
     --------
-    >>> own_margin([[-7, -5, -3.5, -2, -1.1, -1.3, -1.9], [-9, -8, -7.2, -5.8, -3.9, -1.5, -.32]], [6, 6]).round(2)
+    >>> own_margin([[-7, -5, -3.5, -2, -1.1, -1.3, -1.9], [-9, -8, -7.2, -5.8, -3.9, -1.5, -.32]],
+    ...            [6, 6]).round(2)
     array([-0.8 ,  1.18])
     """
     logprob = np.asarray(logprob, dtype=float)
@@ -383,12 +219,13 @@ def direction(control, treat, pole, *, temperature=READ_T):
     -------
     Direction
         ``raw`` = pole x (E_treat - E_control); ``null`` the same for the control heated to the entropy of the
-        treated read; ``heat_free`` = raw - null, NaN where not ``matched``; ``heat`` the ratio of temperatures.
+        treated read; ``heat_free`` = raw - null, NaN where not ``matched``; ``heat`` the ratio of
+        temperatures.
 
     Notes
     -----
-    The unit is scale points (the antisymmetric part of a change of probabilities, weighted by option numbers),
-    though the paper prints "nats".
+    The unit is scale points (the antisymmetric part of a change of probabilities, weighted by option
+    numbers), though the paper prints "nats".
 
     References
     ----------
@@ -450,7 +287,7 @@ def temperature_signs(control, treat, pole, *, temperatures=SIGN_TEMPERATURES):
     return frame.assign(unstable=several[0] | several[1])
 
 
-# --- self-tests ------------------------------------------------------------------------------------------------------
+# --- self-tests ---------------------------------------------------------------------------------------------
 
 _POLE_READS = ([0, 0, 0, 0, 0, 0, 10], [-9, -8, -7.2, -5.8, -3.9, -1.5, -0.32], [6, 2, 1, 0, -1, -2, -4])
 _PEAK = [0, 1, 2, 3, 2, 1, 0]
@@ -470,10 +307,10 @@ def self_test(measure=direction):
     Returns
     -------
     DataFrame
-        ``test, temperature, raw, heat_free, rule, passed``. The kinds: a pole that is merely heated (raw moves,
-        heat-free does not, by construction); a shift without heating (must survive whole, or a measure that
-        always returns 0 would pass); a symmetric flattening (moves nothing); a control with two tied maxima,
-        which no temperature matches (no value).
+        ``test, temperature, raw, heat_free, rule, passed``. The kinds: a pole that is merely heated (raw
+        moves, heat-free does not, by construction); a shift without heating (must survive whole, or a measure
+        that always returns 0 would pass); a symmetric flattening (moves nothing); a control with two tied
+        maxima, which no temperature matches (no value).
 
     References
     ----------
@@ -500,7 +337,8 @@ def self_test(measure=direction):
                     lambda raw, free: raw > STILL and abs(free) < STILL)
         for control, treat, pole in ((_PEAK, _SHIFTED, 1), (_PEAK[::-1], _SHIFTED[::-1], -1)):
             # What is compared is the shift worked out from the two reads alone.
-            shift = pole * (expectation(softmax(treat, temperature)) - expectation(softmax(control, temperature)))
+            shift = pole * (expectation(softmax(treat, temperature)) - expectation(softmax(control,
+                                                                                           temperature)))
             run("shift", control, treat, pole, temperature, "heat-free = raw > 0",
                 lambda raw, free, shift=shift: shift > STILL and abs(raw - shift) + abs(free - shift) < STILL)
         run("flattening", _PEAK, _FLATTER, 1, temperature, "raw 0, heat-free 0",
@@ -526,7 +364,7 @@ def self_test_gate():
     return gates.check(gates.SELF_TEST, self_test().passed.mean())
 
 
-# --- tables of cells -------------------------------------------------------------------------------------------------
+# --- tables of cells ----------------------------------------------------------------------------------------
 
 def read_cells(reads, cells, *, temperature=READ_T, generation="reasoning_off", signs=True):
     """Everything measured in every cell.
@@ -534,11 +372,11 @@ def read_cells(reads, cells, *, temperature=READ_T, generation="reasoning_off", 
     Parameters
     ----------
     reads : DataFrame
-        ``read_id, receiver_model, proposition_id, phase, generation_mode, probe_mode``, log-probabilities (see
-        `logprobs`), optional ``n_prompt_tokens``.
+        ``read_id, receiver_model, proposition_id, phase, generation_mode, probe_mode``, log-probabilities
+        (see `logprobs`), optional ``n_prompt_tokens``.
     cells : DataFrame
-        ``receiver, opponent, proposition_id, stance`` (friendly, hostile), ``kind`` (strong, weak, irrelevant),
-        ``pole`` (1, -1), ``prior, treat, control`` (read ids). Other columns are kept.
+        ``receiver, opponent, proposition_id, stance`` (friendly, hostile), ``kind`` (strong, weak,
+        irrelevant), ``pole`` (1, -1), ``prior, treat, control`` (read ids). Other columns are kept.
     temperature : float
         Read temperature of everything that goes through probabilities; margins are read at 1.
     generation : {"reasoning_off", "reasoning_on"}
@@ -560,14 +398,15 @@ def read_cells(reads, cells, *, temperature=READ_T, generation="reasoning_off", 
           option holds more than 0.9 of the prior at temperature 1; ``largest``: smallest of the three reads'
           largest shares; ``prior_margin``: nats;
         - ``conviction_own, conviction_peak``: nats; ``anchors_differ``;
-        - ``raw_shift, heat_shift, heat_free_shift``: scale points; ``heat``; ``heat_matched``; ``T_unstable``;
+        - ``raw_shift, heat_shift, heat_free_shift``: scale points; ``heat``; ``heat_matched``;
+          ``T_unstable``;
         - ``argmax_flip`` (bool), ``argmax_shift`` (options towards the opponent).
 
     Raises
     ------
     DataError
-        On missing columns, unknown values, a read that is not there or belongs to another receiver, proposition
-        or phase, or an opponent of the receiver's own.
+        On missing columns, unknown values, a read that is not there or belongs to another receiver,
+        proposition or phase, or an opponent of the receiver's own.
 
     References
     ----------
@@ -630,7 +469,8 @@ def _measure(prior, treat, control, pole, temperature, signs):
     reads = {"prior": prior, "treat": treat, "control": control}
     leader = {phase: read.argmax(axis=-1) for phase, read in reads.items()}
     single = (prior == prior.max(axis=-1, keepdims=True)).sum(axis=-1) == 1
-    frame = pd.DataFrame({f"E_{phase}": expectation(softmax(read, temperature)) for phase, read in reads.items()})
+    frame = pd.DataFrame({f"E_{phase}": expectation(softmax(read, temperature)) for phase,
+                          read in reads.items()})
     shift = direction(control, treat, pole, temperature=temperature)
     own, peak = (conviction(prior, control, treat, anchor=anchor) for anchor in ANCHORS)
     frame = frame.assign(
@@ -700,7 +540,7 @@ def saturation(cells):
             gates.check(gates.SATURATED_SHARE, cells["largest"].min())]
 
 
-# --- checks ----------------------------------------------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------------------------------
 
 def _check_cells(cells):
     need(cells, "cells", ["receiver", "opponent", "proposition_id", "stance", "kind", "pole", *PHASES],
@@ -719,8 +559,8 @@ def _rows_of(reads, cells):
         at = place.get_indexer(cells[phase])
         if (at < 0).any():
             bad = int((at < 0).argmax())
-            raise DataError(f"cells, row {bad}, field {phase!r}: no read {cells[phase].iloc[bad]!r}, expected the id "
-                            "of a read")
+            raise DataError(f"cells, row {bad}, field {phase!r}: no read {cells[phase].iloc[bad]!r}, "
+                            "expected the id of a read")
         own = {"phase": phase, "receiver_model": cells["receiver"], "proposition_id": cells["proposition_id"]}
         for field, expected in own.items():
             has = reads[field].to_numpy()[at]
@@ -728,8 +568,8 @@ def _rows_of(reads, cells):
             if np.any(wrong):
                 bad = int(np.argmax(wrong))
                 wanted = expected if isinstance(expected, str) else expected.iloc[bad]
-                raise DataError(f"cells, row {bad}, field {phase!r}: read {cells[phase].iloc[bad]!r} has {field} "
-                                f"{has[bad]!r}, expected {wanted!r}")
+                raise DataError(f"cells, row {bad}, field {phase!r}: read {cells[phase].iloc[bad]!r} has "
+                                f"{field} {has[bad]!r}, expected {wanted!r}")
         out[phase] = at
     return out
 

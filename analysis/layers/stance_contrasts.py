@@ -1,45 +1,30 @@
-"""Conviction and direction over propositions, temperature and separation on gold stances, and rounds of the probe.
+"""Conviction and direction over propositions, and rounds of the stance probe.
 
-Cells are averaged to one value per proposition, every proposition counting the same, before any test or interval.
-Receivers are never pooled: margins and shifts of different models have no common scale.
+Cells are averaged to one value per proposition, every proposition counting the same, before any test or
+interval. Receivers are never pooled: margins and shifts of different models have no common scale.
 """
 
 from dataclasses import replace
 from math import nan
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats as sps
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from analysis.errors import DataError, choice
 from analysis.layers import stance
-from analysis.layers.agreement import auroc, auroc_interval
-from analysis.layers.distributions import softmax
-from analysis.layers.frames import constant_within, need, single, tally
+from analysis.layers.frames import need, single, tally
 from analysis.layers.inference import FEW_UNITS, differential_exclusion, holm_results, test_units
 from analysis.layers.results import Result
+from analysis.layers.stance_reads import N_OPTIONS, logprobs
 
 ON_TOPIC = ("strong", "weak")
 BUCKETS = ("mid", "pole", "all")
-SIDES = ("agree", "disagree")
-FIT_RANGE = (0.25, 16.0)
 ENOUGH_PROPOSITIONS = 5  # of each bucket, for a p value
 _MATCH = ["proposition_id", "opponent", "stance"]
 
 
-class TemperatureFit(NamedTuple):
-    """Result of `fit_temperature`; `flags` has ``degenerate`` when no temperature inside the range is best."""
-
-    temperature: float
-    loss: float
-    n: int
-    flags: tuple[str, ...]
-
-
-# --- from cells to propositions --------------------------------------------------------------------------------------
+# --- from cells to propositions -----------------------------------------------------------------------------
 
 def propositions(cells, value, *, kinds=ON_TOPIC, bucket="all"):
     """Mean of a measure in every proposition of one receiver.
@@ -96,7 +81,7 @@ def _buckets(valid):
     return by.first().astype(object).where(by.nunique() == 1, "mixed")
 
 
-# --- one receiver ----------------------------------------------------------------------------------------------------
+# --- one receiver -------------------------------------------------------------------------------------------
 
 def conviction(cells, *, anchor="own", draws=10_000, seed=0):
     """Change of a receiver's conviction under on-topic arguments, treat minus control.
@@ -113,7 +98,8 @@ def conviction(cells, *, anchor="own", draws=10_000, seed=0):
     Returns
     -------
     Result
-        Nats; unit the proposition, all buckets. "unmeasurable" for a pinned receiver (see `stance.saturation`).
+        Nats; unit the proposition, all buckets. "unmeasurable" for a pinned receiver (see
+        `stance.saturation`).
 
     References
     ----------
@@ -132,7 +118,8 @@ def conviction(cells, *, anchor="own", draws=10_000, seed=0):
     value = f"conviction_{anchor}"
     kept = _scope(cells, ON_TOPIC, "all")
     differ = int(kept["anchors_differ"].astype(bool).sum())
-    result = _result(f"conviction_{anchor}_treat_minus_control", cells, kept, propositions(cells, value), "nats",
+    result = _result(f"conviction_{anchor}_treat_minus_control", cells, kept, propositions(cells, value),
+                     "nats",
                      draws, seed)
     return result.with_flags(f"anchors_differ:{differ}") if differ else result
 
@@ -177,7 +164,7 @@ def direction(cells, *, bucket="mid", draws=10_000, seed=0):
 
 
 def gaps(cells, *, value="heat_free_shift", kinds=("strong", "irrelevant")):
-    """Difference of a measure between two kinds of argument in every proposition, matched on opponent and stance.
+    """Difference between two kinds of argument in every proposition, matched on opponent and stance.
 
     Parameters
     ----------
@@ -237,7 +224,8 @@ def content_gap(cells, *, value="heat_free_shift", kinds=("strong", "irrelevant"
 
     Examples
     --------
-    >>> cells = pd.DataFrame({"receiver": "m", "opponent": "o", "stance": "hostile", "valid": True, "reason": "",
+    >>> cells = pd.DataFrame({"receiver": "m", "opponent": "o", "stance": "hostile", "valid": True,
+    ...                       "reason": "",
     ...     "kind": ["strong", "irrelevant", "strong"], "proposition_id": ["p1", "p1", "p2"], "bucket": "mid",
     ...     "heat_free_shift": [0.5, 0.1, 0.9], "heat_matched": True, "T_unstable": False,
     ...     "prior_margin": 2.0, "largest": 0.8})
@@ -265,9 +253,10 @@ def mid_minus_pole(cells, *, draws=10_000, seed=0):
     Returns
     -------
     Result
-        Scale points, exploratory, flag ``upper_bound``: a prior at an end has less room to move, which is part
-        of the gap. Interval: percentile bootstrap within each bucket (NaN where a bucket has one proposition).
-        p: permutation test, only with five or more propositions in each bucket. "undefined" without both.
+        Scale points, exploratory, flag ``upper_bound``: a prior at an end has less room to move, which is
+        part of the gap. Interval: percentile bootstrap within each bucket (NaN where a bucket has one
+        proposition). p: permutation test, only with five or more propositions in each bucket. "undefined"
+        without both.
 
     References
     ----------
@@ -284,10 +273,13 @@ def mid_minus_pole(cells, *, draws=10_000, seed=0):
     (0.9, nan, 'exploratory')
     """
     kept = _scope(cells, ON_TOPIC, "all")
-    mid, pole = (propositions(cells, "heat_free_shift", bucket=bucket).to_numpy() for bucket in ("mid", "pole"))
-    base = Result("mid_minus_pole", nan, "scale points", n_units=len(mid) + len(pole), unit_name="proposition",
+    mid, pole = (propositions(cells, "heat_free_shift", bucket=bucket).to_numpy() for bucket in ("mid",
+                                                                                                 "pole"))
+    base = Result("mid_minus_pole", nan, "scale points", n_units=len(mid) + len(pole),
+                  unit_name="proposition",
                   n_rows=len(kept), role="exploratory", seed=seed, exclusions=_exclusions(cells, kept, {}),
-                  ).with_gates(stance.self_test_gate()).with_flags("upper_bound", f"mid:{len(mid)}", f"pole:{len(pole)}")
+                  ).with_gates(stance.self_test_gate()).with_flags("upper_bound", f"mid:{len(mid)}",
+                                                                   f"pole:{len(pole)}")
     if not len(mid) or not len(pole):
         return replace(base, status="undefined")
     base = _measurable(replace(base, estimate=float(mid.mean() - pole.mean())), cells)
@@ -298,13 +290,15 @@ def mid_minus_pole(cells, *, draws=10_000, seed=0):
     if min(len(mid), len(pole)) > 1 and np.ptp(mid) + np.ptp(pole) > 0:
         around = sps.bootstrap((mid, pole), gap, paired=False, vectorized=True, n_resamples=draws,
                                method="percentile", rng=np.random.default_rng(seed)).confidence_interval
-        base = replace(base, low=float(around.low), high=float(around.high), interval="percentile bootstrap by bucket",
+        base = replace(base, low=float(around.low), high=float(around.high),
+                       interval="percentile bootstrap by bucket",
                        n_boot=draws)
     if min(len(mid), len(pole)) < FEW_UNITS:
         base = base.with_flags("few_units")
     if min(len(mid), len(pole)) < ENOUGH_PROPOSITIONS:
         return base.with_flags("no_p_few_propositions")
-    test = sps.permutation_test((mid, pole), gap, vectorized=True, n_resamples=9_999, rng=np.random.default_rng(seed))
+    test = sps.permutation_test((mid, pole), gap, vectorized=True, n_resamples=9_999,
+                                rng=np.random.default_rng(seed))
     return replace(base, p=float(test.pvalue), p_method="permutation of buckets")
 
 
@@ -328,8 +322,10 @@ def _measurable(result, cells):
 
 
 def _result(name, cells, kept, units, unit, draws, seed, *, more=None, rows=None, gates=(), heat=False):
-    excluded = _exclusions(cells, kept if heat else kept.drop(columns="heat_matched", errors="ignore"), more or {})
-    result = test_units(name, units, unit, unit_name="proposition", n_rows=len(kept) if rows is None else rows,
+    excluded = _exclusions(cells, kept if heat else kept.drop(columns="heat_matched", errors="ignore"),
+                           more or {})
+    result = test_units(name, units, unit, unit_name="proposition",
+                        n_rows=len(kept) if rows is None else rows,
                         draws=draws, seed=seed, exclusions=excluded, gates=gates)
     return _measurable(result, cells).with_flags(*_arms(cells))
 
@@ -353,7 +349,7 @@ def _arms(cells):
     return flags
 
 
-# --- all receivers ---------------------------------------------------------------------------------------------------
+# --- all receivers ------------------------------------------------------------------------------------------
 
 def by_receiver(cells, measure, *, family="", **options):
     """One contrast in every receiver, with Holm's correction over the receivers.
@@ -372,8 +368,8 @@ def by_receiver(cells, measure, *, family="", **options):
     Returns
     -------
     dict of str to Result
-        By receiver, in order of first appearance. Unmeasurable receivers keep their p but do not count as tests
-        of the family (their corrected p is NaN).
+        By receiver, in order of first appearance. Unmeasurable receivers keep their p but do not count as
+        tests of the family (their corrected p is NaN).
 
     References
     ----------
@@ -391,7 +387,8 @@ def by_receiver(cells, measure, *, family="", **options):
     found = {name: measure(part, **options) for name, part in cells.groupby("receiver", sort=False)}
     family = family or f"{measure.__name__} over receivers"
     testable = {name: result for name, result in found.items() if result.status in ("ok", "gated")}
-    corrected = dict(zip(testable, holm_results(list(testable.values()), family), strict=True)) if testable else {}
+    corrected = dict(zip(testable, holm_results(list(testable.values()), family),
+                         strict=True)) if testable else {}
     return {name: corrected.get(name, result) for name, result in found.items()}
 
 
@@ -421,186 +418,7 @@ def grid(cells):
     return out.assign(full=out.prod(axis=1), cells=by.size())
 
 
-# --- gold stances ----------------------------------------------------------------------------------------------------
-
-def signed_margin(logprob):
-    """Log-odds of the upper against the lower options, the middle one left out.
-
-    Parameters
-    ----------
-    logprob : array_like of float, shape (..., 7)
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        Nats; positive towards agreement.
-
-    Examples
-    --------
-    >>> float(signed_margin([-3, -2.5, -2, -1.5, -1.2, -1.6, -2.2]).round(6))
-    0.831797
-    """
-    logprob = np.asarray(logprob, dtype=float)
-    return logsumexp(logprob[..., stance.MIDDLE:], axis=-1) - logsumexp(logprob[..., :stance.MIDDLE - 1], axis=-1)
-
-
-def _gold(logprob, side):
-    logprob = np.asarray(logprob, dtype=float)
-    side = pd.Series(np.asarray(side, dtype=object))
-    if logprob.ndim != 2 or logprob.shape[1] != stance.N_OPTIONS or len(logprob) != len(side):
-        raise DataError(f"gold reads of shape {logprob.shape} with {len(side)} sides: expected (reads, "
-                        f"{stance.N_OPTIONS}) and a side for each")
-    bad = ~side.isin(SIDES)
-    if bad.any():
-        at = int(bad.to_numpy().argmax())
-        raise DataError(f"gold read {at}, field 'side': {side[at]!r}, expected one of {', '.join(SIDES)}")
-    if not np.isfinite(logprob).all():
-        at = int((~np.isfinite(logprob)).any(axis=1).argmax())
-        raise DataError(f"gold read {at}, field 'logprob': not finite, expected valid reads only (see check_reads)")
-    return logprob, (side == "agree").to_numpy()
-
-
-def gold_loss(logprob, side, temperature):
-    """Mean negative log-likelihood of the known sides.
-
-    Parameters
-    ----------
-    logprob : array_like of float, shape (reads, 7)
-    side : sequence of {"agree", "disagree"}
-    temperature : float
-
-    Returns
-    -------
-    float
-        Nats. The probability of agreement is that of options 5 to 7 and half of option 4.
-
-    Examples
-    --------
-    >>> round(gold_loss([[-4, -3, -2.5, -1.5, -1, -1.2, -2]], ["agree"], 1.0), 4)
-    0.2514
-    """
-    logprob, agrees = _gold(logprob, side)
-    return float(-np.log(_right(softmax(logprob, temperature), agrees)).mean())
-
-
-def _right(p, agrees):
-    """Return the probability of the known side."""
-    p = np.where(agrees[:, None], p, p[:, ::-1])
-    return np.maximum(p[:, stance.MIDDLE:].sum(axis=1) + p[:, stance.MIDDLE - 1] / 2, np.finfo(float).tiny)
-
-
-def fit_temperature(logprob, side):
-    """Read temperature that makes a model's reads of known stances best calibrated.
-
-    Parameters
-    ----------
-    logprob : array_like of float, shape (reads, 7)
-        Valid reads of statements with a known side, none of them in the study.
-    side : sequence of {"agree", "disagree"}
-
-    Returns
-    -------
-    TemperatureFit
-        Least `gold_loss` over temperatures 0.25 to 16. Flags: ``degenerate`` at an end of that range
-        (magnitudes at this temperature mean nothing), ``one_class``.
-
-    Raises
-    ------
-    DataError
-        On no reads, an unknown side, or values that are not finite.
-
-    References
-    ----------
-    Guo et al. (2017), On calibration of modern neural networks. The paper names neither loss nor range.
-
-    Examples
-    --------
-    >>> reads = [[-4, -3, -2.5, -1.5, -1, -1.2, -2], [-1, -1.2, -2, -2.2, -3, -3.5, -4],
-    ...          [-3, -2.8, -1.9, -1.2, -1, -2, -2.5], [-5, -4, -3, -2, -1, -.9, -1.5]]
-    >>> fit = fit_temperature(reads, ["agree", "disagree", "disagree", "agree"])
-    >>> round(fit.temperature, 4), round(fit.loss, 6), fit.flags
-    (0.6502, 0.373606, ())
-    """
-    logprob, agrees = _gold(logprob, side)
-    if not len(logprob):
-        raise DataError("gold reads: none, expected reads of statements with a known side")
-
-    def loss(log_t):
-        return float(-np.log(_right(softmax(logprob, np.exp(log_t)), agrees)).mean())
-
-    # The loss need not have one minimum only, so a grid finds the lowest valley and Brent its floor.
-    low, high = np.log(FIT_RANGE)
-    steps = np.linspace(low, high, 200)
-    losses = [loss(step) for step in steps]
-    best = int(np.argmin(losses))
-    found = minimize_scalar(loss, bounds=(steps[max(best - 1, 0)], steps[min(best + 1, len(steps) - 1)]),
-                            method="bounded", options={"xatol": 1e-10})
-    least, log_temperature = min((found.fun, found.x), (losses[best], steps[best]))
-    temperature = np.exp(log_temperature)
-    flags = []
-    if min(log_temperature - low, high - log_temperature) < 1e-4:
-        flags.append("degenerate")
-    if agrees.all() or not agrees.any():
-        flags.append("one_class")
-    return TemperatureFit(float(temperature), float(least), len(logprob), tuple(flags))
-
-
-def gold_auroc(gold, *, draws=10_000, seed=0):
-    """How well each receiver's signed margin separates statements to agree with from those to disagree with.
-
-    Parameters
-    ----------
-    gold : DataFrame
-        ``receiver_model, proposition_id, side`` ("agree", "disagree") and log-probabilities (see
-        `stance.logprobs`) of valid reads. Several reads of a statement are averaged first.
-    draws, seed : int
-        Of the bootstrap over statements.
-
-    Returns
-    -------
-    dict of str to Result
-        By receiver, descriptive: no ranking of models follows. "undefined" with the flag ``one_class`` where all
-        statements have one side. This is not the separation of real from irrelevant arguments on debate cells.
-
-    Raises
-    ------
-    DataError
-        On a statement with both sides, an unknown side, or values that are not finite.
-
-    References
-    ----------
-    Hanley and McNeil (1982). "Layered Analysis of Disagreement", limits of stance-change scores.
-
-    Examples
-    --------
-    >>> gold = pd.DataFrame({"receiver_model": "m", "proposition_id": list("abc"),
-    ...     "side": ["agree", "disagree", "agree"], "logprob": [[-4, -3, -2.5, -1.5, -1, -1.2, -2],
-    ...     [-1, -1.2, -2, -2.2, -3, -3.5, -4], [-5, -4, -3, -2, -1, -.9, -1.5]]})
-    >>> gold_auroc(gold)["m"].estimate
-    1.0
-    """
-    need(gold, "gold reads", ["receiver_model", "proposition_id", "side"], allowed={"side": SIDES})
-    constant_within(gold, "gold reads", "proposition_id", ["side"])
-    logprob, _ = _gold(stance.logprobs(gold), gold["side"])
-    frame = pd.DataFrame({"receiver": gold["receiver_model"].to_numpy(), "item": gold["proposition_id"].to_numpy(),
-                          "side": gold["side"].to_numpy(), "margin": signed_margin(logprob)})
-    out = {}
-    for name, part in frame.groupby("receiver", sort=False):
-        items = part.groupby("item").agg(margin=("margin", "mean"), side=("side", "first"))
-        scores = {side: items["margin"][items["side"] == side].to_numpy() for side in SIDES}
-        found = auroc(*scores.values())
-        result = Result("gold_auroc", found.value, "probability", n_units=len(items), unit_name="statement",
-                        n_rows=len(part), role="descriptive", seed=seed).with_flags(*found.flags)
-        if found.flags:
-            out[name] = replace(result, status="undefined")
-            continue
-        around = auroc_interval(*scores.values(), draws=draws, seed=seed)
-        out[name] = replace(result, low=around.low, high=around.high, interval=around.method, n_boot=around.n_boot,
-                            n_undefined=around.n_undefined).with_flags(*around.flags)
-    return out
-
-
-# --- rounds ----------------------------------------------------------------------------------------------------------
+# --- rounds -------------------------------------------------------------------------------------------------
 
 def round_margins(reads):
     """Margin on the receiver's first stance after every round.
@@ -609,12 +427,13 @@ def round_margins(reads):
     ----------
     reads : DataFrame
         ``receiver, opponent, proposition_id, stance, kind, round`` (0: prior) and log-probabilities (see
-        `stance.logprobs`) of valid reads: one read a round and exchange.
+        `stance_reads.logprobs`) of valid reads: one read a round and exchange.
 
     Returns
     -------
     DataFrame
-        One line an exchange, columns of the key and ``margin_0 .. margin_R`` in nats, by the round they follow.
+        One line an exchange, columns of the key and ``margin_0 .. margin_R`` in nats, by the round they
+        follow.
 
     Raises
     ------
@@ -632,7 +451,7 @@ def round_margins(reads):
     key = ["receiver", "opponent", "proposition_id", "stance", "kind"]
     need(reads, "reads", [*key, "round"])
     last = int(reads["round"].max())
-    logprob = stance.logprobs(reads)
+    logprob = logprobs(reads)
     exchange = reads.groupby(key, sort=False).ngroup().to_numpy()
     rounds = reads["round"].to_numpy(dtype=int)
     counts = np.zeros((exchange.max() + 1, last + 1), dtype=int)
@@ -641,7 +460,7 @@ def round_margins(reads):
         at, number = np.argwhere(counts != 1)[0]
         name = tuple(reads[key].to_numpy()[exchange == at][0])
         raise DataError(f"reads of {name}, round {number}: {counts[at, number]} reads, expected one")
-    whole = np.empty((*counts.shape, stance.N_OPTIONS))
+    whole = np.empty((*counts.shape, N_OPTIONS))
     whole[exchange, rounds] = logprob
     own = whole[:, 0].argmax(axis=-1)
     margins = stance.own_margin(whole, np.repeat(own[:, None], last + 1, axis=1))
@@ -679,7 +498,8 @@ def rounds(margins, *, kinds=("strong",), draws=10_000, seed=0):
 
     Examples
     --------
-    >>> margins = pd.DataFrame({"receiver": "m", "opponent": "o", "proposition_id": ["a", "b"], "kind": "strong",
+    >>> margins = pd.DataFrame({"receiver": "m", "opponent": "o", "proposition_id": ["a", "b"],
+    ...                         "kind": "strong",
     ...     "stance": "hostile", "margin_0": [1.6, 2.0], "margin_1": [.5, 1.1], "margin_2": [.6, .9]})
     >>> {name: round(r.estimate, 2) for name, r in rounds(margins).items()}
     {'margin_0': 1.8, 'margin_1': 0.8, 'margin_2': 0.75, 'net': -1.05, 'after_round_1': -0.05}
@@ -699,7 +519,8 @@ def rounds(margins, *, kinds=("strong",), draws=10_000, seed=0):
     if len(columns) > 2:
         values["after_round_1"] = units[columns[-1]] - units[columns[1]]
     # A level has no null hypothesis of 0; the changes (and gaps) have.
-    return {name: test_units(name, value, "nats", unit_name="proposition", n_rows=len(kept), draws=draws, seed=seed,
+    return {name: test_units(name, value, "nats", unit_name="proposition", n_rows=len(kept), draws=draws,
+                             seed=seed,
                              test=not name.startswith("margin_"),
                              role="descriptive" if name.startswith("margin_") else "robustness")
             for name, value in values.items()}

@@ -8,13 +8,13 @@ from scipy import stats as sps
 from analysis.layers import coverage, persistence, simulate, stance
 from analysis.layers import stance_contrasts as contrasts
 
-RUNS = 80
+RUNS = 60
 SHARP = ["recovers", "no effect", "few units"]
 
 
 @pytest.fixture(scope="module")
 def small():
-    return coverage.study(runs=RUNS, draws=400, seed=7)
+    return coverage.study(runs=RUNS, draws=300, seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def slack(rate, runs, sigmas=4):
     return sigmas * np.sqrt(rate * (1 - rate) / runs) + 0.5 / runs
 
 
-# --- a small study ---------------------------------------------------------------------------------------------------
+# --- a small study ------------------------------------------------------------------------------------------
 
 def test_small_study_recovers_what_was_set(small):
     for row in small[small.role.isin(SHARP)].dropna(subset=["mean"]).itertuples():
@@ -52,7 +52,7 @@ def test_short_cuts_fail_as_they_should(small):
     assert (warnings.bias.abs() > 10 * warnings.bias_se).all() and (warnings.covered < 0.5).all()
 
 
-# --- the stored study ------------------------------------------------------------------------------------------------
+# --- the stored study ---------------------------------------------------------------------------------------
 
 def test_stored_study_is_the_one_of_the_module(stored, small):
     assert list(stored.columns) == coverage.COLUMNS == list(small.columns)
@@ -67,7 +67,8 @@ def test_stored_bias_is_noise(stored):
     rows = stored[stored.role.isin(SHARP)].dropna(subset=["mean"])
     z = rows.bias / rows.bias_se
     assert z.abs().max() < 4
-    assert sps.chi2.sf((z**2).sum(), len(z)) > 1e-4  # together they are no larger than chance makes them either
+    assert sps.chi2.sf((z**2).sum(),
+                       len(z)) > 1e-4  # together they are no larger than chance makes them either
 
 
 def test_stored_intervals_cover(stored):
@@ -94,7 +95,7 @@ def test_relabelling_chains_rejects_too_often(stored):
     assert rates["chain-level relabelling"] > 0.08
 
 
-# --- its parts -------------------------------------------------------------------------------------------------------
+# --- its parts ----------------------------------------------------------------------------------------------
 
 def test_expected_coverage_by_simulation():
     rng = np.random.default_rng(0)
@@ -107,7 +108,8 @@ def test_expected_coverage_by_simulation():
 def test_a_biased_estimator_is_caught():
     rng = np.random.default_rng(1)
     units = list(rng.normal(0.5, 1, (150, 30)))
-    row = coverage.assess(coverage.Case("D", "off by a half", "no effect", "", "", "nats", 0.0, units), draws=300)
+    row = coverage.assess(coverage.Case("D", "off by a half", "no effect", "", "", "nats", 0.0, units),
+                          draws=300)
     assert row["bias"] > 10 * row["bias_se"] and row["covered"] < 0.4 and row["rejected"] > 0.5
     good = coverage.assess(coverage.Case("D", "right", "recovers", "", "", "nats", 0.5, units), draws=300)
     assert abs(good["bias"]) < 4 * good["bias_se"] and good["covered"] > 0.85
@@ -120,7 +122,8 @@ def test_cases_hold_the_values_that_the_estimators_average():
     made = simulate.debates(setting, runs=3, judges=2, seed=[5, 0])
     requeries = simulate.requeries(made["turns"], setting, seed=[5, 0, 1])
     alone = requeries[requeries.question_id.str.startswith("1/")]
-    assert cases["removed_minus_retained"].units[1].mean() == pytest.approx(persistence.reversion(alone).estimate)
+    asked = cases["removed_minus_retained"].units[1]
+    assert asked.mean() == pytest.approx(persistence.reversion(alone).estimate)
     both = persistence.difference_in_differences(alone)
     assert cases["hostile_minus_neutral"].units[1].mean() == pytest.approx(both.estimate)
     turns = made["turns"].query("question_id.str.startswith('1/') and iteration > 0 and stance != 'neutral'")
@@ -137,8 +140,8 @@ def test_cases_hold_the_values_that_the_estimators_average():
 
 def test_writing_is_reproducible_and_leaves_nothing_half_written(tmp_path):
     path = tmp_path / "new" / "coverage.csv"
-    table = coverage.write(path, runs=2, draws=50, seed=3)
-    again = coverage.write(tmp_path / "b.csv", runs=2, draws=50, seed=3)
+    table = coverage.write(path, runs=2, draws=20, seed=3)
+    again = coverage.write(tmp_path / "b.csv", runs=2, draws=20, seed=3)
     pd.testing.assert_frame_equal(table, again)
     assert [p.name for p in path.parent.iterdir()] == ["coverage.csv"]
     assert len(coverage.load(path)) == len(table)

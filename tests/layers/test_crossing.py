@@ -25,7 +25,8 @@ def test_join_by_question_and_by_debate():
     joined = crossing.join(frame, agreement=agreement, conviction=conviction)
     assert len(joined) == len(frame) and joined.index.equals(frame.index)
     assert joined.agreement.tolist() == agreement.agreement.tolist()
-    assert joined.groupby("question").conviction.nunique().eq(1).all()  # a question's value serves all its debates
+    # A question's value serves all its debates.
+    assert joined.groupby("question").conviction.nunique().eq(1).all()
     shuffled = crossing.join(frame.sample(frac=1, random_state=1), agreement=agreement, conviction=conviction)
     pd.testing.assert_frame_equal(shuffled.sort_index(), joined)
 
@@ -41,7 +42,8 @@ def test_cells_weigh_questions_equally():
         by_hand = np.mean([g.agreement.mean() for _, g in part.groupby("question")])
         assert table.loc[name, "agreement"] == pytest.approx(by_hand)
         assert table.loc[name, "agreement_low"] < by_hand < table.loc[name, "agreement_high"]
-        assert table.loc[name, "conviction"] == pytest.approx(part.drop_duplicates("question").conviction.mean())
+        assert table.loc[name,
+                         "conviction"] == pytest.approx(part.drop_duplicates("question").conviction.mean())
         share = np.mean([(g.cell == name).mean() for _, g in joined.groupby("question")])
         assert table.loc[name, "share"] == pytest.approx(share)
     assert table.loc[list(crossing.CELLS), "share"].sum() == pytest.approx(1)
@@ -55,12 +57,13 @@ def test_cross_counts_every_debate_once():
     assert table.debates.sum() == len(frame)
     assert {"unmeasured"} <= set(table.conviction) and {"unmeasured"} <= set(table.agreement)
     assert table.groupby("cell").share.sum().tolist() == pytest.approx([1] * 4)
-    row = table[(table.cell == "collapse") & (table.conviction == "eroded") & (table.agreement == "agreeing")].iloc[0]
+    row = table.query("cell == 'collapse' and conviction == 'eroded' and agreement == 'agreeing'").iloc[0]
     inside = (joined.conviction < 0) & (joined.agreement >= 0.5)
     collapsed = joined.cell == "collapse"
     assert row.debates == (inside & collapsed).sum() and row.of == collapsed.sum()
     assert row.questions == joined.question[inside & collapsed].nunique()
-    assert row.share == pytest.approx(np.mean([inside[g.index].mean() for _, g in joined[collapsed].groupby("question")]))
+    assert row.share == pytest.approx(np.mean([inside[g.index].mean() for _,
+                                               g in joined[collapsed].groupby("question")]))
     assert row.low <= row.share <= row.high
     complete = crossing.cross(crossing.join(frame, agreement=agreement, conviction=conviction))
     assert len(complete) == 4 * 2 * 2 and "unmeasured" not in set(complete.agreement)
@@ -82,7 +85,8 @@ def test_difference_resamples_questions_with_all_their_debates():
     assert result.estimate == pytest.approx(table["collapse"] - table["preserved"])
     assert result.low < result.estimate < result.high and result.role == "exploratory" and np.isnan(result.p)
     back = crossing.difference(joined, "agreement", first="preserved", second="collapse")
-    assert (back.estimate, back.low, back.high) == pytest.approx((-result.estimate, -result.high, -result.low))
+    assert (back.estimate, back.low, back.high) == pytest.approx((-result.estimate, -result.high,
+                                                                  -result.low))
     # The same by a loop over resampled questions.
     rng = np.random.default_rng(0)
     names = joined.question.unique()
@@ -139,7 +143,8 @@ def test_from_answers_turns_and_reads_to_one_table():
     made = simulate.study(setting, seed=2)
     rng = np.random.default_rng(3)
     answers = pd.DataFrame([
-        {"row": "m", "question": f"q{q}", "replicate": 0, "round": r, "agent": agent, "answer": rng.choice(["A", "B"]),
+        {"row": "m", "question": f"q{q}", "replicate": 0, "round": r, "agent": agent,
+         "answer": rng.choice(["A", "B"]),
          "gold": "A"} for q in range(12) for r in range(2) for agent in "abc"])
     debates = ledger.debates(answers)
     hostile = made["turns"][made["turns"].stance == "hostile"]
@@ -149,10 +154,12 @@ def test_from_answers_turns_and_reads_to_one_table():
     conviction = crossing.conviction_change(table)
     joined = crossing.join(debates, agreement=agreement, conviction=conviction)
     assert joined[["agreement", "conviction"]].notna().all(axis=None)
-    labels = hostile[hostile.iteration >= 1].groupby("question_id").agreed_level.apply(lambda s: (s == "fully_agreed").mean())
+    replies = hostile[hostile.iteration >= 1]
+    labels = (replies.agreed_level == "fully_agreed").groupby(replies.question_id).mean()
     assert joined.set_index("question").agreement.to_dict() == pytest.approx(labels.to_dict())
     by_hand = made["cells"].query("kind != 'irrelevant'").groupby("proposition_id").set_conviction.mean()
-    assert joined.conviction.tolist() == pytest.approx(by_hand[joined.question.str.replace("q", "p")].tolist())
+    assert joined.conviction.tolist() == pytest.approx(by_hand[joined.question.str.replace("q",
+                                                                                           "p")].tolist())
     assert crossing.cross(joined).debates.sum() == 12
     assert crossing.cells(joined).query("cell != 'all'").debates.sum() == 12
 
@@ -170,7 +177,8 @@ def test_default_labels_do_not_count_as_agreement():
 
 
 def test_conviction_leaves_out_invalid_and_irrelevant_cells():
-    cells = pd.DataFrame({"receiver": "m", "proposition_id": "q", "kind": ["strong", "weak", "irrelevant", "strong"],
+    cells = pd.DataFrame({"receiver": "m", "proposition_id": "q",
+                          "kind": ["strong", "weak", "irrelevant", "strong"],
                           "valid": [True, True, True, False], "conviction_own": [-1.0, -3, 9, np.nan],
                           "conviction_peak": 0.0})
     assert crossing.conviction_change(cells).iloc[0].tolist() == ["q", -2.0, 2]

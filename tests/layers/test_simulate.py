@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import DataError
-from analysis.layers import persistence, simulate, stance
+from analysis.layers import persistence, records, simulate, stance
 from analysis.layers.agreement import ac1, count_table, kappa
 from analysis.layers.relabelling import chain_ids
 
@@ -35,6 +35,16 @@ def test_records_have_their_shape():
     assert (found.excluded == "").all()
     assert set(found.turn_id) == set(persistence.targets(turns).query(
         "own_opinion_exact and stance_arm != 'friendly'").turn_id)
+
+
+def test_records_pass_all_checks_and_come_back_from_disk(tmp_path):
+    made = simulate.study(simulate.Setting(questions=3, propositions=2), seed=1)
+    for kind, frame in made.items():
+        records.write(frame, tmp_path / f"{kind}.jsonl")
+    found = records.check(tmp_path)
+    assert set(found) == set(made)
+    table = stance.read_cells(found["reads"], found["cells"])
+    assert (table.conviction_own - table.set_conviction).abs().max() < 1e-9
 
 
 def test_equal_seeds_give_equal_records():
@@ -70,7 +80,8 @@ def test_shares_of_labels_and_judgements_are_the_set_ones(many):
 
 def test_agreement_of_two_judges_is_the_set_one(many):
     setting, made = many
-    one, two = (part.sort_values("turn_id").severity.to_numpy() for _, part in made["judgements"].groupby("judge_model"))
+    one, two = (part.sort_values("turn_id").severity.to_numpy() for _,
+                part in made["judgements"].groupby("judge_model"))
     table = count_table(one, two, range(4))
     true = simulate.truth(setting)
     assert ac1(table).value == pytest.approx(true["judge_ac1"], abs=0.01)
@@ -94,7 +105,8 @@ def test_truth_by_simple_arithmetic():
                                direction={"strong": 0.6, "weak": 0.2, "irrelevant": 0.1})
     found = {name: value for name, value in simulate.truth(setting).items() if not name.startswith("judge_")}
     assert found == pytest.approx({
-        "text_drop": 0.4, "self_drop": 0.5, "blind_drop": 0.32, "blind_over_self": 0.64, "self_minus_blind": 0.18,
+        "text_drop": 0.4, "self_drop": 0.5, "blind_drop": 0.32, "blind_over_self": 0.64,
+        "self_minus_blind": 0.18,
         "removed_minus_retained": -0.3, "draw1_minus_draw2": 0, "conviction": -1.5, "direction": 0.4,
         "strong_minus_irrelevant": 0.5, "strong_minus_weak": 0.4})
     perfect = simulate.truth(simulate.Setting(judge_bias=0.0))
@@ -138,7 +150,8 @@ def test_runs_are_separate_studies():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"agree": {"friendly": 0.9, "neutral": 0.5, "hostile": 0.3}, "agree_spread": 0.2}, r"agree\['friendly'\]=0.9"),
+    ({"agree": {"friendly": 0.9, "neutral": 0.5, "hostile": 0.3}, "agree_spread": 0.2},
+     r"agree\['friendly'\]=0.9"),
     ({"judge_bias": 1.2}, "judge_bias=1.2: expected a share"),
     ({"stance_dependence": 0.9}, "stance_dependence=0.9 with"),
     ({"questions": 0}, "questions=0: expected at least 1"),
@@ -151,6 +164,7 @@ def test_impossible_settings(change, message):
 
 def test_reads_that_cannot_exist_are_refused():
     # A stance that stays as firm as it was cannot have moved across half of the scale.
-    far = simulate.Setting(conviction=dict.fromkeys(stance.KINDS, 3.0), direction=dict.fromkeys(stance.KINDS, 3.0))
+    far = simulate.Setting(conviction=dict.fromkeys(stance.KINDS, 3.0),
+                           direction=dict.fromkeys(stance.KINDS, 3.0))
     with pytest.raises(DataError, match="no read has both"):
         simulate.likert(far)

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax
 
 from analysis.errors import DataError
-from analysis.layers import stance
+from analysis.layers import stance, stance_reads
 
 PRIOR = [-9, -8.2, -7.5, -6, -4, -1.7, -0.26]
 CONTROL = [-9, -8, -7.2, -5.8, -3.9, -1.5, -0.32]
@@ -39,7 +39,7 @@ def one(control, treat, pole, temperature=2.0):
     return SimpleNamespace(**{name: value[0] for name, value in found._asdict().items()})
 
 
-# --- the worked table of self-tests ----------------------------------------------------------------------------------
+# --- the worked table of self-tests -------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("control", "treat", "pole", "temperature", "raw", "heat_free"), [
     (POLE, np.divide(POLE, 3), -1, 1, 0.616120, 0),
@@ -86,7 +86,8 @@ def broken(change):
 
 
 @pytest.mark.parametrize(("change", "caught_by"), [
-    (lambda d: d._replace(raw=0 * d.raw, heat_free=0 * d.raw), "shift"),  # would pass the heated pole's second half
+    (lambda d: d._replace(raw=0 * d.raw, heat_free=0 * d.raw), "shift"),
+    # would pass the heated pole's second half
     (lambda d: d._replace(heat_free=0 * d.raw), "shift"),
     (lambda d: d._replace(heat_free=d.raw), "heated pole"),
     (lambda d: d._replace(raw=-d.raw, heat_free=-d.heat_free), "shift"),
@@ -98,7 +99,7 @@ def test_self_test_catches_broken_measures(change, caught_by):
     assert not table[table.test == caught_by].passed.all()
 
 
-# --- the worked cells ------------------------------------------------------------------------------------------------
+# --- the worked cells ---------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("treat", "mass", "E", "H", "h", "raw", "null", "heat_free", "own", "peak"), [
     (HEATED, 0.872624, 5.567367, 2.320188, 1.783013, 0.679089, 0.674946, 0.004143, -0.58, -0.58),
@@ -126,7 +127,7 @@ def test_worked_prior_and_control():
     assert stance.opponent_pole(PRIOR) == -1
 
 
-# --- properties ------------------------------------------------------------------------------------------------------
+# --- properties ---------------------------------------------------------------------------------------------
 
 READ = st.lists(st.floats(-8, 8).map(lambda x: round(x, 3)), min_size=7, max_size=7)
 
@@ -139,7 +140,8 @@ def test_identities_of_direction(control, treat, pole, temperature):
     change = q - p
     odd = (change - change[::-1]) / 2
     assert found.raw == pytest.approx(pole * float((np.arange(1, 8) - 4) @ odd), abs=1e-12)
-    assert found.raw == pytest.approx(pole * (mean_option(treat, temperature) - mean_option(control, temperature)),
+    assert found.raw == pytest.approx(pole * (mean_option(treat, temperature) - mean_option(control,
+                                                                                            temperature)),
                                       abs=1e-12)
     assert -6 <= found.raw <= 6
     if found.matched and not np.isclose(np.ptp(control), 0):
@@ -155,7 +157,8 @@ def test_heating_any_read_moves_nothing(control, heat, temperature):
     found = one(control, np.divide(control, heat), 1, temperature)
     assert found.matched and abs(found.heat_free) < 1e-6
     spread = entropy_by_hand(tempered(np.divide(control, heat), temperature))
-    if stance.peak_margin(control) > 0.5 and spread > 0.01:  # else many temperatures give nearly the same spread
+    # Elsewhere many temperatures give nearly the same spread.
+    if stance.peak_margin(control) > 0.5 and spread > 0.01:
         assert found.heat == pytest.approx(heat, rel=1e-3)
 
 
@@ -202,11 +205,11 @@ def test_heat_match_is_one_call_for_many_cells():
     assert together.heat_free[:20] == pytest.approx(apart, abs=1e-9)
 
 
-# --- reads from lists of alternatives --------------------------------------------------------------------------------
+# --- reads from lists of alternatives -----------------------------------------------------------------------
 
 def test_variants_of_a_letter_are_added():
     tokens = {c: float(v) for c, v in zip("ABCDEFG", PRIOR, strict=True)} | {" G": -2.0, "Ġ" + "A": -9.0}
-    read = stance.option_logprobs(tokens, "ABCDEFG")
+    read = stance_reads.option_logprobs(tokens, "ABCDEFG")
     assert read.reason == "" and read.censored == ()
     assert np.exp(read.logprob[[0, 6]]) == pytest.approx([2 * np.exp(-9), np.exp(-0.26) + np.exp(-2)])
     assert read.logprob[1:6] == pytest.approx(PRIOR[1:6])
@@ -220,25 +223,25 @@ def test_variants_of_a_letter_are_added():
     ({"x": -0.1}, "censored_top_two"),
 ])
 def test_a_list_too_short_is_refused_never_filled(tokens, reason):
-    read = stance.option_logprobs(tokens, "ABCDEFG")
+    read = stance_reads.option_logprobs(tokens, "ABCDEFG")
     assert read.reason == reason
     assert np.isnan(read.logprob[["ABCDEFG".index(c) for c in read.censored]]).all()
     reads = frame_of({"p": read.logprob})
-    assert stance.check_reads(reads).reason.tolist() == ["censored"]
+    assert stance_reads.check_reads(reads).reason.tolist() == ["censored"]
 
 
 def test_bad_alternatives_name_what_is_wrong():
     with pytest.raises(DataError, match="alternatives: none"):
-        stance.option_logprobs({}, "ABCDEFG")
+        stance_reads.option_logprobs({}, "ABCDEFG")
     with pytest.raises(DataError, match="token 'A': 0.3, expected a log-probability"):
-        stance.option_logprobs({"A": 0.3}, "ABCDEFG")
+        stance_reads.option_logprobs({"A": 0.3}, "ABCDEFG")
     with pytest.raises(DataError, match="token 'A': nan"):
-        stance.option_logprobs({"A": float("nan")}, "ABCDEFG")
+        stance_reads.option_logprobs({"A": float("nan")}, "ABCDEFG")
     with pytest.raises(ValueError, match="expected 7 different letters"):
-        stance.option_logprobs({"A": -1}, "AABCDEF")
+        stance_reads.option_logprobs({"A": -1}, "AABCDEF")
 
 
-# --- validity --------------------------------------------------------------------------------------------------------
+# --- validity -----------------------------------------------------------------------------------------------
 
 def frame_of(logprobs, **columns):
     frame = pd.DataFrame({"read_id": list(logprobs), "logprob": [list(x) for x in logprobs.values()]})
@@ -259,47 +262,50 @@ def frame_of(logprobs, **columns):
     ([3.0, 1, 0, 0, 0, 0, 0], "not_log_probabilities"),  # logits would pass any floor on the mass
 ])
 def test_validity_of_a_read(read, reason):
-    checked = stance.check_reads(frame_of({"r": read}))
+    checked = stance_reads.check_reads(frame_of({"r": read}))
     assert checked.reason.tolist() == [reason] and checked.valid.tolist() == [reason == ""]
 
 
 def test_mass_is_judged_at_temperature_one():
-    # At any other temperature the shares of the letters would change; the mass must not be renormalised first.
-    assert stance.check_reads(frame_of({"r": np.subtract(PRIOR, 1.0)})).reason.tolist() == ["letter_mass"]
+    # The mass must not be renormalised first, as it is before shares are read at another temperature.
+    thin = frame_of({"r": np.subtract(PRIOR, 1.0)})
+    assert stance_reads.check_reads(thin).reason.tolist() == ["letter_mass"]
 
 
 def test_modes():
     on = frame_of({"r": PRIOR}, generation_mode="reasoning_on")
-    assert stance.check_reads(on).reason.tolist() == ["generation_mode"]
-    assert stance.check_reads(on, generation="reasoning_on").valid.all()
+    assert stance_reads.check_reads(on).reason.tolist() == ["generation_mode"]
+    assert stance_reads.check_reads(on, generation="reasoning_on").valid.all()
     probe = frame_of({"r": PRIOR}, probe_mode="reasoning_on")
-    assert stance.check_reads(probe).reason.tolist() == ["probe_mode"]
-    with pytest.raises(DataError, match="row 0, field 'probe_mode': 'thinking', expected one of reasoning_off"):
-        stance.check_reads(frame_of({"r": PRIOR}, probe_mode="thinking"))
+    assert stance_reads.check_reads(probe).reason.tolist() == ["probe_mode"]
+    with pytest.raises(DataError,
+                       match="row 0, field 'probe_mode': 'thinking', expected one of reasoning_off"):
+        stance_reads.check_reads(frame_of({"r": PRIOR}, probe_mode="thinking"))
     with pytest.raises(ValueError, match="generation='on': expected one of"):
-        stance.check_reads(on, generation="on")
+        stance_reads.check_reads(on, generation="on")
 
 
 def test_malformed_reads():
     with pytest.raises(DataError, match="read 'r', field 'logprob'.*expected 7 numbers"):
-        stance.check_reads(frame_of({"r": PRIOR[:6]}))
+        stance_reads.check_reads(frame_of({"r": PRIOR[:6]}))
     with pytest.raises(DataError, match="read_id='r': 2 rows, expected one"):
-        stance.check_reads(pd.concat([frame_of({"r": PRIOR})] * 2))
+        stance_reads.check_reads(pd.concat([frame_of({"r": PRIOR})] * 2))
     with pytest.raises(DataError, match="no field 'probe_mode'"):
-        stance.check_reads(frame_of({"r": PRIOR}).drop(columns="probe_mode"))
+        stance_reads.check_reads(frame_of({"r": PRIOR}).drop(columns="probe_mode"))
     wide = frame_of({"r": PRIOR}).drop(columns="logprob")
     wide[[f"logprob_{k}" for k in range(1, 8)]] = [PRIOR]
-    assert stance.check_reads(wide).mass.tolist() == pytest.approx([0.975481], abs=5e-7)
+    assert stance_reads.check_reads(wide).mass.tolist() == pytest.approx([0.975481], abs=5e-7)
 
 
-# --- cells -----------------------------------------------------------------------------------------------------------
+# --- cells --------------------------------------------------------------------------------------------------
 
 def study(prior=PRIOR, treat=MOVED, control=CONTROL, pole=-1, tokens=None, cell=None):
     reads = frame_of({"p": prior, "t": treat, "c": control}).assign(phase=["prior", "treat", "control"])
     if tokens:
         reads["n_prompt_tokens"] = tokens
     cells = pd.DataFrame([{"receiver": "m", "opponent": "o", "proposition_id": "x", "stance": "hostile",
-                           "kind": "strong", "pole": pole, "prior": "p", "treat": "t", "control": "c"} | (cell or {})])
+                           "kind": "strong", "pole": pole, "prior": "p", "treat": "t",
+                           "control": "c"} | (cell or {})])
     return reads, cells
 
 

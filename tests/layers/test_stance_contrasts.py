@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 from analysis.errors import DataError
-from analysis.layers import stance
+from analysis.layers import stance, stance_gold
 from analysis.layers import stance_contrasts as contrasts
 from analysis.layers.inference import holm_family
 from analysis.layers.results import to_frame
@@ -23,7 +23,8 @@ def measured(rows, **columns):
     """Cells as read_cells gives them, with what a test does not set at a harmless value."""
     frame = pd.DataFrame(rows)
     defaults = {"receiver": "m", "opponent": "o", "stance": "hostile", "kind": "strong", "bucket": "mid",
-                "valid": True, "reason": "", "heat_matched": True, "T_unstable": False, "anchors_differ": False,
+                "valid": True, "reason": "", "heat_matched": True, "T_unstable": False,
+                "anchors_differ": False,
                 "prior_margin": 2.0, "largest": 0.8}
     for name, value in (defaults | columns).items():
         if name not in frame or name in columns:
@@ -35,31 +36,37 @@ WORKED = measured({"proposition_id": ["p1"] * 4 + ["p2"] * 2 + ["p3"] * 4,
                    "heat_free_shift": [0.6, 0.8, 0.4, 0.2, 1.0, 1.2, -0.1, 0.1, 0.3, 0.1]})
 
 
-# --- worked examples -------------------------------------------------------------------------------------------------
+# --- worked examples ----------------------------------------------------------------------------------------
 
 def test_worked_mean_over_propositions():
     assert contrasts.propositions(WORKED, "heat_free_shift").tolist() == pytest.approx([0.5, 1.1, 0.1])
     result = contrasts.direction(WORKED)
     assert result.estimate == pytest.approx(0.566667, abs=5e-7) and result.p == 0.25
     assert WORKED.heat_free_shift.mean() == pytest.approx(0.46)  # what pooling cells would say
-    assert (result.n_units, result.n_rows, result.unit, result.unit_name) == (3, 10, "scale points", "proposition")
+    assert (result.n_units, result.n_rows, result.unit, result.unit_name) == (3, 10, "scale points",
+                                                                              "proposition")
     assert "cannot_reach_0.05" in result.flags and result.gates[0].name == "self_test"
 
 
 def test_worked_temperature_fit():
-    fit = contrasts.fit_temperature(GOLD, SIDES)
+    fit = stance_gold.fit_temperature(GOLD, SIDES)
     assert fit.temperature == pytest.approx(0.650160, abs=5e-7)
     assert fit.loss == pytest.approx(0.373606, abs=5e-7) and fit.flags == ()
-    assert contrasts.gold_loss(GOLD, SIDES, 1) == pytest.approx(0.391992, abs=5e-7)
-    assert contrasts.gold_loss(GOLD, SIDES, 2) == pytest.approx(0.473468, abs=5e-7)
+    assert stance_gold.gold_loss(GOLD, SIDES, 1) == pytest.approx(0.391992, abs=5e-7)
+    assert stance_gold.gold_loss(GOLD, SIDES, 2) == pytest.approx(0.473468, abs=5e-7)
 
 
 def test_worked_signed_margins_and_auroc():
-    assert contrasts.signed_margin(GOLD).tolist() == pytest.approx([1.678222, -2.102083, 0.810805, 2.589970], abs=5e-7)
-    gold = pd.DataFrame({"receiver_model": "m", "proposition_id": list("abcd"), "side": SIDES, "logprob": GOLD})
-    result = contrasts.gold_auroc(gold)["m"]
+    margins = [1.678222, -2.102083, 0.810805, 2.589970]
+    assert stance_gold.signed_margin(GOLD).tolist() == pytest.approx(margins, abs=5e-7)
+    single = stance_gold.signed_margin([-3, -2.5, -2, -1.5, -1.2, -1.6, -2.2])
+    assert single == pytest.approx(0.831797, abs=5e-7)
+    gold = pd.DataFrame({"receiver_model": "m", "proposition_id": list("abcd"), "side": SIDES,
+                         "logprob": GOLD})
+    result = stance_gold.gold_auroc(gold)["m"]
     assert result.estimate == 1 and result.role == "descriptive" and np.isnan(result.p)
-    assert np.isnan(result.low) and "undefined_bootstrap" in result.flags  # one class in too many resamples of four
+    # Too many resamples of four statements have one side only.
+    assert np.isnan(result.low) and "undefined_bootstrap" in result.flags
 
 
 def test_grid_of_the_paper():
@@ -74,7 +81,7 @@ def test_grid_of_the_paper():
     assert len(mid) == 64
 
 
-# --- temperature and gold ---------------------------------------------------------------------------------------------
+# --- temperature and gold -----------------------------------------------------------------------------------
 
 def test_loss_is_the_log_loss_of_the_library():
     rng = np.random.default_rng(0)
@@ -83,7 +90,7 @@ def test_loss_is_the_log_loss_of_the_library():
         p = np.exp(log_softmax(reads / temperature, axis=1))
         agree = p[:, 4:].sum(axis=1) + p[:, 3] / 2
         expected = log_loss(sides, np.column_stack([agree, 1 - agree]), labels=["agree", "disagree"])
-        assert contrasts.gold_loss(reads, sides, temperature) == pytest.approx(expected)
+        assert stance_gold.gold_loss(reads, sides, temperature) == pytest.approx(expected)
 
 
 def test_fit_recovers_the_temperature_that_made_the_answers():
@@ -91,28 +98,29 @@ def test_fit_recovers_the_temperature_that_made_the_answers():
     reads = rng.normal(0, 4, (40_000, 7))
     p = np.exp(log_softmax(reads / 3.0, axis=1))
     agree = rng.random(len(reads)) < p[:, 4:].sum(axis=1) + p[:, 3] / 2
-    fit = contrasts.fit_temperature(reads, np.where(agree, "agree", "disagree"))
+    fit = stance_gold.fit_temperature(reads, np.where(agree, "agree", "disagree"))
     assert fit.temperature == pytest.approx(3.0, rel=0.05)
 
 
 def test_fit_at_a_bound_is_degenerate():
-    sharp = contrasts.fit_temperature([[-5, -4, -3, -2, -1, 0, 1.0]] * 3, ["agree"] * 3)
+    sharp = stance_gold.fit_temperature([[-5, -4, -3, -2, -1, 0, 1.0]] * 3, ["agree"] * 3)
     assert sharp.temperature == pytest.approx(0.25, rel=1e-3) and sharp.flags == ("degenerate", "one_class")
-    wrong = contrasts.fit_temperature([[-5, -4, -3, -2, -1, 0, 1.0], [1, 0, -1, -2, -3, -4, -5.0]],
+    wrong = stance_gold.fit_temperature([[-5, -4, -3, -2, -1, 0, 1.0], [1, 0, -1, -2, -3, -4, -5.0]],
                                       ["disagree", "agree"])
     assert wrong.temperature == pytest.approx(16, rel=1e-3) and wrong.flags == ("degenerate",)
 
 
 def test_bad_gold():
     with pytest.raises(DataError, match="gold read 1, field 'side': 'yes', expected one of agree, disagree"):
-        contrasts.fit_temperature(GOLD[:2], ["agree", "yes"])
+        stance_gold.fit_temperature(GOLD[:2], ["agree", "yes"])
     with pytest.raises(DataError, match="none, expected reads"):
-        contrasts.fit_temperature(np.zeros((0, 7)), [])
+        stance_gold.fit_temperature(np.zeros((0, 7)), [])
     with pytest.raises(DataError, match="gold read 0, field 'logprob': not finite"):
-        contrasts.fit_temperature([[np.nan] * 7], ["agree"])
-    gold = pd.DataFrame({"receiver_model": "m", "proposition_id": list("aacd"), "side": SIDES, "logprob": GOLD})
+        stance_gold.fit_temperature([[np.nan] * 7], ["agree"])
+    gold = pd.DataFrame({"receiver_model": "m", "proposition_id": list("aacd"), "side": SIDES,
+                         "logprob": GOLD})
     with pytest.raises(DataError, match="proposition_id 'a', field 'side'"):
-        contrasts.gold_auroc(gold)
+        stance_gold.gold_auroc(gold)
 
 
 def test_auroc_by_receiver_over_statements():
@@ -121,18 +129,18 @@ def test_auroc_by_receiver_over_statements():
                          "side": np.repeat(["agree", "disagree"] * 10, 2)})
     gold["logprob"] = list(rng.normal(0, 1, (40, 7)))
     twice = pd.concat([gold, gold])  # a second read of every statement adds no statement
-    for name, result in contrasts.gold_auroc(twice).items():
+    for name, result in stance_gold.gold_auroc(twice).items():
         part = gold[gold.receiver_model == name]
-        scores = contrasts.signed_margin(part.logprob.tolist())
+        scores = stance_gold.signed_margin(part.logprob.tolist())
         agree = (part.side == "agree").to_numpy()
         above = np.subtract.outer(scores[agree], scores[~agree])
         assert result.estimate == pytest.approx(((above > 0) + (above == 0) / 2).mean())
         assert result.n_units == 20 and result.n_rows == 40 and result.low < result.estimate < result.high
-    one = contrasts.gold_auroc(gold[gold.side == "agree"])["m"]
+    one = stance_gold.gold_auroc(gold[gold.side == "agree"])["m"]
     assert one.status == "undefined" and "one_class" in one.flags and not one.claimable
 
 
-# --- contrasts --------------------------------------------------------------------------------------------------------
+# --- contrasts ----------------------------------------------------------------------------------------------
 
 def test_kinds_and_buckets_in_scope():
     cells = measured({"proposition_id": list("aaabbcc"), "heat_free_shift": [1, 3, 100, 5, 7, 9, 9.0],
@@ -184,11 +192,13 @@ def test_mid_minus_pole_needs_propositions_for_a_p():
     few = measured({"proposition_id": range(17), "heat_free_shift": rng.normal(1, 0.3, 17),
                     "bucket": ["mid"] * 15 + ["pole"] * 2})
     result = contrasts.mid_minus_pole(few)
-    assert np.isnan(result.p) and {"upper_bound", "no_p_few_propositions", "mid:15", "pole:2"} <= set(result.flags)
+    assert np.isnan(result.p) and {"upper_bound", "no_p_few_propositions", "mid:15",
+                                   "pole:2"} <= set(result.flags)
     means = few.groupby("bucket").heat_free_shift.mean()
     assert result.estimate == pytest.approx(means["mid"] - means["pole"])
     assert result.low < result.estimate < result.high and result.role == "exploratory"
-    enough = measured({"proposition_id": range(12), "heat_free_shift": [1.0] * 6 + [0.1] * 6 + 0.01 * np.arange(12),
+    enough = measured({"proposition_id": range(12),
+                       "heat_free_shift": [1.0] * 6 + [0.1] * 6 + 0.01 * np.arange(12),
                        "bucket": ["mid"] * 6 + ["pole"] * 6})
     assert contrasts.mid_minus_pole(enough).p == pytest.approx(2 / 924)  # 12 choose 6 divisions
     alone = contrasts.mid_minus_pole(few.iloc[:16])
@@ -197,7 +207,8 @@ def test_mid_minus_pole_needs_propositions_for_a_p():
 
 
 def test_saturated_receiver_is_unmeasurable_not_null():
-    cells = measured({"proposition_id": range(8), "conviction_own": [-0.2, -0.1, -0.3, 0.0, -0.2, -0.3, -0.1, -0.2],
+    cells = measured({"proposition_id": range(8), "conviction_own": [-0.2, -0.1, -0.3, 0.0, -0.2, -0.3, -0.1,
+                                                                     -0.2],
                       "conviction_peak": 0.0, "heat_free_shift": 0.0}, prior_margin=26.0, largest=0.9999)
     for result in (contrasts.conviction(cells), contrasts.direction(cells)):
         assert result.status == "unmeasurable" and not result.claimable
@@ -218,7 +229,8 @@ def test_failing_self_test_blocks_direction_but_not_conviction(monkeypatch):
 
 def test_receivers_are_never_pooled_and_holm_runs_over_them():
     rng = np.random.default_rng(2)
-    cells = pd.concat([measured({"proposition_id": range(n), "conviction_own": rng.normal(-1, 1.2, n)}, receiver=name)
+    cells = pd.concat([measured({"proposition_id": range(n), "conviction_own": rng.normal(-1, 1.2, n)},
+                                receiver=name)
                        for name, n in (("llama", 9), ("qwen", 8), ("deepseek", 7))], ignore_index=True)
     with pytest.raises(DataError, match="models are never pooled"):
         contrasts.conviction(cells)
@@ -262,7 +274,8 @@ def test_from_reads_to_results():
                 cells.append(("m", "o", f"x{i}", arm, kind, pole, f"p{i}", f"t{key}", f"c{key}"))
     reads = pd.DataFrame(reads, columns=["read_id", "proposition_id", "phase", "logprob"]).assign(
         receiver_model="m", generation_mode="reasoning_off", probe_mode="reasoning_off")
-    cells = pd.DataFrame(cells, columns=["receiver", "opponent", "proposition_id", "stance", "kind", "pole", "prior",
+    cells = pd.DataFrame(cells, columns=["receiver", "opponent", "proposition_id", "stance", "kind", "pole",
+                                         "prior",
                                          "treat", "control"])
     table = stance.read_cells(reads, cells)
     assert table.valid.all() and table.bucket.value_counts().to_dict() == {"pole": 12, "mid": 6}
@@ -274,11 +287,12 @@ def test_from_reads_to_results():
     assert contrasts.conviction(table).estimate < 0 and contrasts.direction(table).n_units == 1
 
 
-# --- rounds -----------------------------------------------------------------------------------------------------------
+# --- rounds -------------------------------------------------------------------------------------------------
 
 def test_rounds_keep_the_index_of_every_value():
     margins = measured({"proposition_id": ["a", "a", "b"], "opponent": ["o", "q", "o"],
-                        "margin_0": [1.0, 3.0, 4.0], "margin_1": [0.5, 0.5, 1.0], "margin_2": [0.6, 0.8, 1.0]})
+                        "margin_0": [1.0, 3.0, 4.0], "margin_1": [0.5, 0.5, 1.0],
+                        "margin_2": [0.6, 0.8, 1.0]})
     found = contrasts.rounds(margins)
     assert list(found) == ["margin_0", "margin_1", "margin_2", "net", "after_round_1"]
     values = {name: result.estimate for name, result in found.items()}
