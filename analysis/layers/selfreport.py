@@ -72,8 +72,8 @@ def debate_turns(debates, turns):
     Raises
     ------
     DataError
-        On missing fields, unknown values, a turn of an unknown debate, a labelled root, a turn without a parent,
-        or debate turns where the timing is "none".
+        On missing fields, unknown values, a turn of an unknown debate, a labelled root, a turn without a
+        parent after iteration 0 or with one before iteration 1, or debate turns where the timing is "none".
 
     References
     ----------
@@ -81,21 +81,22 @@ def debate_turns(debates, turns):
 
     Examples
     --------
-    >>> debates = pd.DataFrame([{"debate_id": "d", "question_id": "q", "composition": "c", "stance": "hostile",
-    ...                          "timing": "after", "status": "completed"}])
+    >>> debates = pd.DataFrame([{"debate_id": "d", "question_id": "q", "composition": "c",
+    ...                          "stance": "hostile", "timing": "after", "status": "completed"}])
     >>> turns = pd.DataFrame({
     ...     "turn_id": ["r", "t"], "debate_id": "d", "member_id": ["a", "b"], "parent_id": [None, "r"],
     ...     "iteration": [0, 1], "agreed_level": [None, "partially_disagreed"],
     ...     "agreed_level_explicit": [False, True], "opinion_shift": [None, 1]})
-    >>> debate_turns(debates, turns)[["turn_id", "stance", "severity", "full", "dissent", "excluded"]].values.tolist()
-    [['t', 'hostile', 2.0, 0.0, 1.0, '']]
+    >>> debate_turns(debates, turns)[["stance", "severity", "full", "dissent", "excluded"]].values.tolist()
+    [['hostile', 2.0, 0.0, 1.0, '']]
     """
     frames.need(debates, "debates", ("debate_id", "question_id", "composition", "stance", "timing", "status"),
                 allowed={"stance": STANCES, "timing": TIMINGS, "status": STATUSES})
     frames.once(debates, "debates", ["debate_id"])
     frames.need(turns, "turns", ("turn_id", "debate_id", "member_id", "iteration", "agreed_level_explicit"),
                 nullable=("parent_id", "agreed_level", "opinion_shift"),
-                allowed={"agreed_level": LEVELS, "agreed_level_explicit": (True, False), "opinion_shift": SHIFTS})
+                allowed={"agreed_level": LEVELS, "agreed_level_explicit": (True, False),
+                         "opinion_shift": SHIFTS})
     frames.once(turns, "turns", ["turn_id"])
     told = debates[["debate_id", "question_id", "composition", "stance", "timing", "status"]]
     joined = turns.drop(columns=[name for name in told if name != "debate_id" and name in turns]).merge(
@@ -103,12 +104,17 @@ def debate_turns(debates, turns):
     _refuse(joined, joined["question_id"].isna(), "debate_id", "expected a debate of the debates' file")
     root = joined["parent_id"].isna()
     _refuse(joined, root & (joined["iteration"] != 0), "parent_id", "expected a parent after iteration 0")
-    _refuse(joined, root & joined["agreed_level"].notna(), "agreed_level", "expected no label on a first opinion")
-    _refuse(joined, ~root & (joined["timing"] == "none"), "timing", "expected no debate turns at timing 'none'")
+    _refuse(joined, ~root & (joined["iteration"] < 1), "iteration", "expected 1 or more with a parent")
+    _refuse(joined, root & joined["agreed_level"].notna(), "agreed_level",
+            "expected no label on a first opinion")
+    _refuse(joined, ~root & (joined["timing"] == "none"), "timing",
+            "expected no debate turns at timing 'none'")
     kept = joined[~root].copy()
-    kept["chain_id"] = inference.chain_ids(joined).reindex(kept.index) if len(kept) else pd.Series(dtype="str")
+    chains = inference.chain_ids(joined) if len(kept) else pd.Series(dtype="str")
+    kept["chain_id"] = chains.reindex(kept.index)
     silent = ~kept["agreed_level_explicit"].astype(bool) | kept["agreed_level"].isna()
-    kept["excluded"] = silent.map({True: "not_explicit", False: ""}).mask(kept["status"] != "completed", "api_error")
+    kept["excluded"] = silent.map({True: "not_explicit", False: ""}).mask(
+        kept["status"] != "completed", "api_error")
     counts = kept["excluded"] == ""
     kept["severity"] = severity(kept["agreed_level"]).where(counts)
     kept["opinion_shift"] = kept["opinion_shift"].astype(float).where(counts)
@@ -118,8 +124,8 @@ def debate_turns(debates, turns):
 def _refuse(turns, wrong, field, expected):
     """Raise about the first turn that is wrong."""
     if wrong.any():
-        first = turns[wrong].iloc[0]
-        raise DataError(f"turns, turn_id {first['turn_id']!r}, field {field!r}: {first[field]!r}, {expected}")
+        name, value = (turns.loc[wrong, column].tolist()[0] for column in ("turn_id", field))
+        raise DataError(f"turns, turn_id {name!r}, field {field!r}: {value!r}, {expected}")
 
 
 def with_shares(turns):
@@ -158,6 +164,30 @@ def explicit_share(turns, by=("stance",)):
     kept = turns[turns["excluded"] != "api_error"]
     found = kept.assign(k=kept["excluded"] == "").groupby(list(by), sort=True)["k"].agg(k="sum", n="size")
     return found.assign(rate=found["k"] / found["n"]).reset_index()
+
+
+def exclusions(turns, by=("stance",)):
+    """Count the turns left out, by group and reason.
+
+    Parameters
+    ----------
+    turns : DataFrame
+        From `debate_turns` or `analysis.layers.judge.read`.
+    by : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        The fields of `by`, `n` turns, and a count for each reason that occurs.
+
+    Examples
+    --------
+    >>> exclusions(pd.DataFrame({"stance": "hostile", "excluded": ["", "not_explicit"]})).to_dict("records")
+    [{'stance': 'hostile', 'n': 2, 'not_explicit': 1}]
+    """
+    found = turns.groupby([*by, "excluded"]).size().unstack(fill_value=0)
+    return found.assign(n=found.sum(axis=1))[["n", *(one for one in found if one)]].rename_axis(
+        columns=None).reset_index()
 
 
 def _gate(turns):
@@ -229,16 +259,18 @@ def by_question(turns, measure="full", stances=("friendly", "hostile")):
     return wide.reindex(columns=list(stances)).dropna()
 
 
-def collapse(turns, measure="full", *, average="question", stances=("friendly", "hostile"), draws=10_000, seed=0):
+def collapse(turns, measure="full", *, average="question", stances=("friendly", "hostile"), draws=10_000,
+             seed=0):
     """How much lower is full agreement under the hostile instruction than under the friendly one?
 
     Parameters
     ----------
     turns : DataFrame
-        From `debate_turns`, of one composition and one timing.
+        From `debate_turns`, of one composition and one timing. Turns of one member or one iteration alone
+        give the member's or the round's view.
     measure : {"full", "dissent", "opinion_shift"}
-        For "full" the contrast is friendly minus hostile; for the others as well, so that it is negative where
-        hostile members dissent more.
+        For "full" the contrast is friendly minus hostile; for the others as well, so that it is negative
+        where hostile members dissent more.
     average : {"question", "pooled"}
         Mean of the differences by question, or difference of the shares of all turns (robustness only: the
         number of turns depends on the stance itself).
@@ -249,9 +281,9 @@ def collapse(turns, measure="full", *, average="question", stances=("friendly", 
     Returns
     -------
     Result
-        With the exact sign-flip p over questions ("question") and the bootstrap interval over questions. Gated
-        where less than nine in ten turns of an arm are explicit. Undefined without debate turns (timing "none")
-        or without a question in both stances.
+        With the exact sign-flip p over questions ("question") and the bootstrap interval over questions.
+        Gated where less than nine in ten turns of an arm are explicit. Undefined without debate turns (timing
+        "none") or without a question in both stances.
 
     Raises
     ------
@@ -265,7 +297,8 @@ def collapse(turns, measure="full", *, average="question", stances=("friendly", 
     Examples
     --------
     >>> turns = pd.DataFrame({"question_id": ["q1", "q1", "q2", "q2"], "stance": ["friendly", "hostile"] * 2,
-    ...                       "composition": "c", "timing": "after", "excluded": "", "full": [1.0, 0.0, 1.0, 1.0]})
+    ...                       "composition": "c", "timing": "after", "excluded": "",
+    ...                       "full": [1.0, 0.0, 1.0, 1.0]})
     >>> result = collapse(turns)
     >>> result.name, result.estimate, result.p, result.n_units
     ('friendly_minus_hostile_full', 0.5, 1.0, 2)
@@ -276,10 +309,9 @@ def collapse(turns, measure="full", *, average="question", stances=("friendly", 
     first, second = stances
     name = f"{first}_minus_{second}_{measure}"
     unit = "scale points" if measure == "opinion_shift" else "share"
-    lost = turns.groupby("stance")["excluded"].agg(lost=lambda part: (part == "not_explicit").sum(), n="size")
-    lost = lost.reindex([one for one in stances if one in lost.index])
-    flags = inference.differential_exclusion(lost["lost"].to_dict(), lost["n"].to_dict()) if len(lost) > 1 else ()
     mine = turns[turns["stance"].isin(stances)]
+    by_stance = (mine["excluded"] != "").groupby(mine["stance"])
+    flags = inference.differential_exclusion(by_stance.sum().to_dict(), by_stance.size().to_dict())
     wide = by_question(mine, measure, stances)
     stated = (_gate(mine),) if len(mine) else ()
     values = mine[mine["question_id"].isin(wide.index)].dropna(subset=[measure])
@@ -299,9 +331,10 @@ def collapse(turns, measure="full", *, average="question", stances=("friendly", 
 
     around = inference.unit_bootstrap(sums, gap, draws=draws, seed=seed)
     estimate = float(gap(sums[None])[0])
-    result = Result(f"{name}_pooled", estimate, unit, n_units=len(wide), unit_name="question", n_rows=len(values),
-                    low=around.low, high=around.high, interval=around.method, n_boot=around.n_boot,
-                    n_undefined=around.n_undefined, exclusions=common["exclusions"], role="robustness", seed=seed)
+    result = Result(f"{name}_pooled", estimate, unit, n_units=len(wide), unit_name="question",
+                    n_rows=len(values), low=around.low, high=around.high, interval=around.method,
+                    n_boot=around.n_boot, n_undefined=around.n_undefined, exclusions=common["exclusions"],
+                    role="robustness", seed=seed)
     return result.with_flags(*around.flags, *flags).with_gates(*stated)
 
 
@@ -318,7 +351,8 @@ def nulls(turns, measure="full", *, average="question", stances=("friendly", "ho
     Returns
     -------
     dict of str to StanceNull
-        "record" and "chain", and "decides": the level with the larger p, as chains of one debate share context.
+        "record" and "chain", and "decides": the level with the larger p, as chains of one debate share
+        context.
 
     Examples
     --------
@@ -329,8 +363,12 @@ def nulls(turns, measure="full", *, average="question", stances=("friendly", "ho
     1.0
     """
     _one_design(turns)
-    found = {level: inference.stance_null(turns, measure, level=level, average=average, stances=stances,
-                                          draws=draws, seed=seed) for level in ("record", "chain")}
+    return _both_nulls(turns, measure, average=average, stances=stances, draws=draws, seed=seed)
+
+
+def _both_nulls(rows, value, **options):
+    found = {level: inference.stance_null(rows, value, level=level, **options)
+             for level in ("record", "chain")}
     return found | {"decides": max(found.values(), key=lambda null: (null.p == null.p, null.p))}
 
 
@@ -345,8 +383,8 @@ def bounds(turns):
     Returns
     -------
     DataFrame
-        By stance: `k` explicit full agreements, `explicit`, `dropped` turns, `low` (every dropped turn dissents)
-        and `high` (every dropped turn agrees).
+        By stance: `k` explicit full agreements, `explicit`, `dropped` turns, `low` (every dropped turn
+        dissents) and `high` (every dropped turn agrees).
 
     References
     ----------
@@ -354,7 +392,8 @@ def bounds(turns):
 
     Examples
     --------
-    >>> turns = pd.DataFrame({"stance": "hostile", "excluded": ["", "", "not_explicit"], "full": [1.0, 0.0, None]})
+    >>> turns = pd.DataFrame({"stance": "hostile", "excluded": ["", "", "not_explicit"],
+    ...                       "full": [1.0, 0.0, None]})
     >>> bounds(turns).round(3).values.tolist()
     [['hostile', 1, 2, 1, 0.333, 0.667]]
     """
@@ -376,7 +415,7 @@ def diagonal(turns, measure="full", stances=("friendly", "hostile")):
 
     Examples
     --------
-    >>> turns = pd.DataFrame({"question_id": ["q1", "q1"], "stance": ["friendly", "hostile"], "full": [1.0, 0.0]})
+    >>> turns = pd.DataFrame({"question_id": "q1", "stance": ["friendly", "hostile"], "full": [1.0, 0.0]})
     >>> diagonal(turns)
     {'below': 1, 'equal': 0, 'above': 0, 'n': 1}
     """
@@ -384,6 +423,31 @@ def diagonal(turns, measure="full", stances=("friendly", "hostile")):
     gap = wide[stances[1]] - wide[stances[0]]
     return {"below": int((gap < 0).sum()), "equal": int((gap == 0).sum()), "above": int((gap > 0).sum()),
             "n": len(gap)}
+
+
+def large_shifts(turns):
+    """Count the large shifts that members report in each debate.
+
+    Parameters
+    ----------
+    turns : DataFrame
+        From `debate_turns`.
+
+    Returns
+    -------
+    DataFrame
+        ``question_id, stance, debate_id``, `large` shifts of 3 or 4 among `n` turns with a shift. Debates in
+        which no shift counts are left out.
+
+    Examples
+    --------
+    >>> large_shifts(pd.DataFrame({"question_id": "q", "stance": "hostile", "debate_id": "d",
+    ...                            "opinion_shift": [3, 1, None]})).values.tolist()
+    [['q', 'hostile', 'd', 1, 2]]
+    """
+    told = turns.dropna(subset=["opinion_shift"])
+    return told.assign(large=told["opinion_shift"] >= LARGE).groupby(["question_id", "stance", "debate_id"])[
+        "large"].agg(large="sum", n="size").reset_index()
 
 
 def durability(turns):
@@ -397,8 +461,8 @@ def durability(turns):
     Returns
     -------
     DataFrame
-        One line a chain: ``question_id, debate_id, chain_id, stance`` (and composition, timing), and `durable`:
-        1 or 0, missing for a chain that never dissented before its last explicit turn.
+        One line a chain: ``question_id, debate_id, chain_id, stance`` (and composition, timing), and
+        `durable`: 1 or 0, missing for a chain that never dissented before its last explicit turn.
 
     Examples
     --------
@@ -408,8 +472,48 @@ def durability(turns):
     >>> durability(turns)[["chain_id", "durable"]].values.tolist()
     [['1', 0.0], ['2', nan]]
     """
-    keys = [name for name in ("question_id", "debate_id", "composition", "timing", "chain_id", "stance") if name in turns]
+    keys = ("question_id", "debate_id", "composition", "timing", "chain_id", "stance")
+    keys = [name for name in keys if name in turns]
     said = turns.dropna(subset=["dissent"]).sort_values("iteration", kind="stable")
     last = said.groupby(keys)["dissent"].last()
     before = said.groupby(keys)["dissent"].agg(lambda part: part.iloc[:-1].max() if len(part) > 1 else nan)
     return last.where(before == 1).rename("durable").reset_index()
+
+
+def durability_gap(turns, *, stances=("hostile", "friendly"), draws=9_999, seed=0):
+    """Does dissent last longer under one stance than under the other? Shares of chains, pooled.
+
+    Parameters
+    ----------
+    turns : DataFrame
+        From `debate_turns`, of one composition and one timing.
+    stances : tuple of str
+        First minus second.
+    draws, seed : int
+        Of the permutation nulls.
+
+    Returns
+    -------
+    dict
+        `rates`: DataFrame by stance with `k` durable of `n` eligible chains and `rate` (missing without one);
+        `record` and `chain`: the nulls, `estimate` the gap; `decides`, the one with the larger p.
+
+    References
+    ----------
+    The paper names a durability gap without defining it; this is our definition.
+
+    Examples
+    --------
+    >>> turns = pd.DataFrame({"question_id": "q", "debate_id": ["d", "d", "e", "e"], "composition": "c",
+    ...                       "timing": "after", "chain_id": ["1", "1", "2", "2"], "iteration": [1, 2, 1, 2],
+    ...                       "stance": ["hostile"] * 2 + ["friendly"] * 2, "dissent": [1.0, 1, 1, 0]})
+    >>> found = durability_gap(turns)
+    >>> found["record"].estimate, found["rates"]["k"].to_dict()
+    (1.0, {'hostile': 1, 'friendly': 0})
+    """
+    _one_design(turns)
+    chains = durability(turns)
+    found = chains.groupby("stance")["durable"].agg(k="sum", n="count")
+    found = found.reindex(list(stances), fill_value=0).astype(int)
+    options = {"average": "pooled", "stances": stances, "draws": draws, "seed": seed}
+    return {"rates": found.assign(rate=found["k"] / found["n"])} | _both_nulls(chains, "durable", **options)
