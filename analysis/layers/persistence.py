@@ -15,9 +15,8 @@ import pandas as pd
 from analysis.errors import DataError, choice
 from analysis.layers import frames, gates, inference
 from analysis.layers.results import Gate, Result
+from analysis.layers.selfreport import DISSENT, LEVELS, severity
 
-LEVELS = ("fully_agreed", "partially_agreed", "partially_disagreed", "fully_disagreed")
-DISSENT = 2  # lowest severity (position in LEVELS) that is dissent
 LEGS = {
     "hostile": ("removed", "retained"),
     "neutral": ("draw1", "draw2"),
@@ -38,11 +37,6 @@ class TurnCounts(NamedTuple):
     attributable: float
     reverted_removed: float
     reverted_retained: float
-
-
-def _severity(labels):
-    """Return labels as 0..3, missing as NaN."""
-    return labels.map({level: float(i) for i, level in enumerate(LEVELS)}).astype(float)
 
 
 def targets(turns, *, members=None):
@@ -94,7 +88,7 @@ def targets(turns, *, members=None):
     kept = turns[(turns.iteration >= 1) & turns.agreed_level_explicit.astype(bool)]
     if "status" in kept:
         kept = kept[kept.status == "completed"]
-    kept = kept[_severity(kept.agreed_level) >= DISSENT]
+    kept = kept[severity(kept.agreed_level) >= DISSENT]
     debate_of = turns.set_index("turn_id").debate_id
     lost = kept.parent_id.map(debate_of) != kept.debate_id
     unmapped = ~kept.member_id.isin(members) if members is not None else pd.Series(False, index=kept.index)
@@ -169,7 +163,7 @@ def pairs(requeries):
                             f"at iteration {iteration}, expected True at iteration 1 and False later")
 
     explicit = requeries.agreed_level_explicit.astype(bool) & requeries.agreed_level.notna()
-    persists = (_severity(requeries.agreed_level) >= DISSENT).astype(float).where(explicit)
+    persists = (severity(requeries.agreed_level) >= DISSENT).astype(float).where(explicit)
     place = np.where(requeries.leg.isin(("removed", "draw1")), "first", "second")
     rows = requeries.assign(persists=persists, place=place)
     out = rows.drop_duplicates("turn_id")[["turn_id", *key]].set_index("turn_id")
@@ -431,9 +425,9 @@ def confirmed_reversals(requeries, judgements, families, *, stratum="exact", jud
     heard = judgements[(judgements.leg == "removed") & judgements.turn_id.isin(reverted.turn_id)]
     own = heard.judge_family == heard.turn_id.map(dict(families))
     usable = heard[~own & heard.severity.notna()]
-    severity = usable.assign(severity=usable.severity.astype(float)).groupby("turn_id").severity.quantile(
+    level = usable.assign(severity=usable.severity.astype(float)).groupby("turn_id").severity.quantile(
         0.5, interpolation="lower")
-    read = reverted.turn_id.map(severity)
+    read = reverted.turn_id.map(level)
     n, k = int(read.notna().sum()), int((read < DISSENT).sum())
     excluded = {"unjudged": len(reverted) - n, "own_family_judgement": int(own.sum()),
                 "unread_judgement": int((~own & heard.severity.isna()).sum())}

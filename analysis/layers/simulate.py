@@ -15,12 +15,10 @@ from analysis.errors import DataError
 from analysis.layers import stance
 from analysis.layers.agreement import coefficients
 from analysis.layers.distributions import expectation, softmax
-from analysis.layers.judge import payload_hash
+from analysis.layers.judge import MOVES, payload_hash
+from analysis.layers.selfreport import LEVELS, STANCES
 from analysis.layers.stance_reads import N_OPTIONS
 
-LEVELS = ("fully_agreed", "partially_agreed", "partially_disagreed", "fully_disagreed")
-MOVES = ("challenge", "new_argument", "concession", "refinement", "restatement")
-STANCES = ("friendly", "neutral", "hostile")
 MEMBERS = ("a", "b", "c")
 SHORT_OF_FULL = (0.3, 0.5, 0.2)  # severities 1, 2 and 3 of a turn that does not fully agree
 SHARED_EFFECT = 0.6  # of the spread of a proposition that all kinds of argument share
