@@ -38,16 +38,18 @@ def split(paths):
     """
     from analysis import traces
 
-    plain, found = [], {"debate": [], "probe": []}
+    plain, there, found = [], [], {"debate": [], "probe": []}
     for path in paths:
         logs = traces.logs_at(path)
         if not logs:
             if path.is_dir():
                 raise DataError(f"{path}: is a directory without logs (.eval); expected logs, or one file")
             plain.append(path)
-        for log in logs:
-            from analysis.collect.logs import kind
+        there += logs
+    if there:
+        from analysis.collect.logs import current, kind
 
+        for log in current(there):
             found[kind(log)].append(log)
     return plain, found["debate"], found["probe"]
 

@@ -77,8 +77,51 @@ def found_at(path):
     path = Path(path)
     if path.is_dir():
         inner = path / "logs"
-        return sorted((inner if inner.is_dir() else path).glob("*.eval"), reverse=True)
+        return current(sorted((inner if inner.is_dir() else path).glob("*.eval"), reverse=True))
     return [path] if is_log(path) else []
+
+
+def current(paths):
+    """Leave out what killed attempts left behind where a later attempt finished the run.
+
+    Every attempt takes over what the one before it had, so that the finished log holds all of it.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Logs.
+
+    Returns
+    -------
+    list of Path
+        As given, without unfinished or torn logs of a run that has a finished one among them.
+
+    Examples
+    --------
+    >>> [path.name for path in current([Path("no/such.eval")])]
+    ['such.eval']
+    """
+    if len(paths) < 2:
+        return paths
+    state = {path: _attempt(path) for path in paths}
+    finished = {run for run, status in state.values() if status == "success"}
+
+    def left_behind(path):
+        run, status = state[path]
+        if run is None:  # torn: Inspect puts the run's id at the end of the name
+            return path.stem.rpartition("_")[2] in finished
+        return status != "success" and run in finished
+
+    return [path for path in paths if not left_behind(path)]
+
+
+def _attempt(path):
+    """Id of the run and status of a log; None where it cannot be read."""
+    if not is_log(path):
+        return None, None
+    with zipfile.ZipFile(path) as log:
+        head = _header(log, path, "keep")
+    return head["eval"]["task_id"], head.get("status", "started")
 
 
 def samples(path, *, unfinished="error"):
@@ -267,7 +310,7 @@ def _paths(paths):
         if not found:
             raise DataError(f"{path}: a folder without a .eval file; expected at least one")
         out += found
-    return out
+    return current(out)
 
 
 def answers(paths, *, arm=None, row=None, texts=False, unfinished="error"):

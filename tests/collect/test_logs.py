@@ -3,11 +3,12 @@
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from analysis import ledger
+from analysis import ledger, rows_logs
 from analysis.collect import logs, quality
 from analysis.collect.debate import debate
 from analysis.errors import DataError
@@ -85,6 +86,27 @@ def test_attempts_of_one_run_are_read_once_and_two_runs_are_refused(path, tmp_pa
         DataError, match="replicate 0 is in .* too, of another run; expected each debate once"
     ):
         logs.answers([path, other])
+
+
+def test_what_killed_attempts_left_beside_a_finished_log_does_not_count(path, tmp_path):
+    """As a folder looks after three kills: a log without samples, one with some, a torn one; then the whole."""
+    run = Path(path).stem.rpartition("_")[2]
+    with zipfile.ZipFile(path) as source:
+        members = {name: source.read(name) for name in source.namelist() if name != "header.json"}
+    some = [name for name in members if name.startswith("samples/")][:5]
+    for attempt, kept in enumerate((["_journal/start.json"], ["_journal/start.json", *some])):
+        with zipfile.ZipFile(tmp_path / f"2026-01-0{attempt + 1}_debate_{run}.eval", "w") as target:
+            for name in kept:
+                target.writestr(name, members[name])
+    (tmp_path / f"2026-01-03_debate_{run}.eval").write_bytes(Path(path).read_bytes()[:5000])
+    with pytest.raises(DataError, match="is not finished|no Inspect log"):
+        logs.answers(tmp_path)
+    shutil.copy(path, tmp_path / f"2026-01-04_debate_{run}.eval")
+    pd.testing.assert_frame_equal(logs.answers(tmp_path), logs.answers(path))
+    assert [found.name for found in logs.found_at(tmp_path)] == [f"2026-01-04_debate_{run}.eval"]
+    assert rows_logs.split([tmp_path])[1] == logs.found_at(tmp_path)
+    with pytest.raises(DataError, match="is not finished"):
+        logs.answers(tmp_path / f"2026-01-02_debate_{run}.eval")
 
 
 def test_files_that_cannot_be_read_are_named(path, tmp_path):
