@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from analysis.collect import logs as run_logs
 from analysis.errors import DataError
 
 
@@ -55,6 +56,9 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
     # Inspect counts the task's file, seen from the working directory, as part of what the task is: a run that
     # is started again from another directory would not be known.
     task.__task_file__ = None
+    for path in (folder / "logs").glob("*.eval"):
+        if not run_logs.is_log(path):  # torn, by a loss of power: Inspect cannot go on from it, replies are stored
+            path.rename(path.with_name(f"{path.name}.torn"))
     there = finished((folder / "logs").glob("*.eval"))
     TimeLeft.expect(len(task.dataset) * (options.get("epochs") or 1) - there)
     given = {"model": model} if model is not None else {}

@@ -307,3 +307,17 @@ def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, 
     shutil.rmtree(out / "logs")
     answers, asked = go()
     assert asked == [False] * 6 and answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 6}
+
+
+def test_a_torn_log_does_not_stop_a_run(serve, write_pool, tmp_path, monkeypatch):
+    """A loss of power can leave half a log; what it held is in the stored replies."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
+    server = serve(lambda request: (200, "Final Answer: A", "stop"))
+    pool, folder = write_pool({"q1": "A"}), tmp_path / "run"
+    options = {"model": MODEL, "base_url": server.url, "display": "none"}
+    (path,) = run(debate(pool=pool, rounds=1), folder, **options)
+    path.write_bytes(path.read_bytes()[:3000])
+    (again,) = run(debate(pool=pool, rounds=1), folder, **options)
+    assert len(server.requests) == 6
+    assert logs.answers(again)["answer"].tolist() == ["A"] * 6
+    assert path.with_name(f"{path.name}.torn").stat().st_size == 3000 and logs.found_at(folder) == [again]
