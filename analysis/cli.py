@@ -426,6 +426,8 @@ def row_export(
     _emit(export.write(id, out, tier=tier, license=license, creator=creator), as_json)
     if not as_json:
         print(f"Row {id} written to {out}.")
+        if license is None:
+            print("The metadata name no licence: give its address with --license before you publish the folder.")
 
 
 @row_app.command("list")

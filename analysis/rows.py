@@ -170,6 +170,9 @@ def check(paths, *, id, model, family, policy="reference", labels="ABCDEFGHIJ", 
     frames, run = [_read(path, id, policy, labels) for path in plain], {"policy": policy}
     # What exported records tell of the row they were.
     quality = rows_logs.passed(frames)
+    arms = {value for frame in frames for value in (frame["arm"].unique() if "arm" in frame else [None])}
+    if len(arms) == 1 and isinstance(*arms, str):
+        run["arm"] = arms.pop()
     synthetic = synthetic or any("synthetic" in frame and frame["synthetic"].eq(True).any() for frame in frames)
     if logged:
         frame, run = rows_logs.debates(logged, arm=arm)

@@ -95,22 +95,21 @@ async def direct(url, n):
         return time.perf_counter() - start
 
 
-def collected(url, n, run):
+def collected(url, n):
     """Debates as `collect debate` runs them: prompts, calls, replies on disk, answers, scores, log."""
-    from inspect_ai import eval
-
+    from analysis.collect import logs
     from analysis.collect.debate import debate
+    from analysis.collect.run import run
 
-    options = {"model": "openai-api/bench/m", "model_base_url": url, "display": "none"}
+    options = {"model": "openai-api/bench/m", "base_url": url, "display": "none"}
     options |= {"max_samples": AT_ONCE, "max_connections": AT_ONCE * AGENTS}
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["INSPECT_CACHE_DIR"] = folder
-        eval(debate(n=1, run="warm"), log_dir=folder, **options)
+        run(debate(n=1), f"{folder}/warm", **options)
         start = time.perf_counter()
-        log = eval(debate(n=n, run=run), log_dir=folder, **options)[0]
+        found = run(debate(n=n), f"{folder}/run", **options)
         taken = time.perf_counter() - start
-        if log.status != "success":
-            raise SystemExit(f"the collector's run ended with status {log.status}")
+        if logs.replies(found)["missing"].any():
+            raise SystemExit("calls of the collector failed: the two sides did not do the same")
     return taken
 
 
@@ -120,9 +119,9 @@ def main():
     os.environ["BENCH_API_KEY"] = "none"
     url = serve(latency)
     by_hand, ours = [], []
-    for run in ("first", "second"):
+    for _ in range(2):
         by_hand.append(asyncio.run(direct(url, n)))
-        ours.append(collected(url, n, run))
+        ours.append(collected(url, n))
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{machine}: {n} debates, {AT_ONCE} at once, {latency} s a call")
     print("direct    " + ", ".join(f"{taken:.2f} s" for taken in by_hand))

@@ -35,7 +35,10 @@ def made(folder, n):
 
     model = get_model("mockllm/model", custom_outputs=reply)
     done = eval(debate(n=n, cache=False), model=model, log_dir=folder, display="none", max_samples=8)[0]
-    return Path(done.location.removeprefix("file://"))
+    path = Path(done.location.removeprefix("file://"))
+    if logs.replies(path)["missing"].any():
+        raise SystemExit("calls of the mock model failed: the log is not what is to be read")
+    return path
 
 
 def ours(path):

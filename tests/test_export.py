@@ -236,5 +236,7 @@ def test_the_command(root, tmp_path):
     assert done.exit_code == 0, done.output
     assert [one["file"] for one in json.loads(done.output)][0] == "debates.jsonl"
     assert len(traces.read(tmp_path / "out" / "debates.jsonl")) == 1440
+    done = CliRunner().invoke(cli.app, ["row", "export", MADE, "--out", str(tmp_path / "plain")])
+    assert "name no licence: give its address with --license" in done.output
     done = CliRunner().invoke(cli.app, ["row", "export", MADE, "--tier", "gated", "--out", str(tmp_path / "more")])
     assert done.exit_code == 2

@@ -75,6 +75,12 @@ Samples = Annotated[int | None, typer.Option("--max-samples", min=1, help="Quest
 Display = Annotated[
     Literal["full", "rich", "plain", "none"] | None, typer.Option("--display", help="Inspect's live display.")
 ]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed", help="Ask again for what failed in questions that an earlier run in --out ended."
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and stop.")]
 PriceIn = Annotated[float | None, typer.Option("--price-in", min=0, help="Price of a million tokens sent.")]
 PriceOut = Annotated[
@@ -129,6 +135,7 @@ def debate_command(
     max_connections: Connections = None,
     max_samples: Samples = None,
     display: Display = None,
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
@@ -138,6 +145,7 @@ def debate_command(
     """Debate the questions of a pool, from one Round 0 in as many arms as wanted."""
     from analysis.collect import estimate
 
+    _both_prices(price_in, price_out)
     chosen = [arm.strip() for arm in arms.split(",")]
     items, prompt_card = _questions(pool, n, pool_seed, difficulty, selection, card)
     steps = _usable(
@@ -180,7 +188,8 @@ def debate_command(
         timeout=timeout,
         retries=retries,
     )
-    logs = _run(task, out, model, base_url, epochs, max_connections, max_samples, display, roles=_roles(role))
+    options = {"epochs": epochs, "roles": _roles(role, agents), "again": retry_failed}
+    logs = _run(task, out, model, base_url, max_connections, max_samples, display, **options)
     _tell_debates(logs, as_json)
 
 
@@ -221,6 +230,7 @@ def probe_command(
     max_connections: Connections = None,
     max_samples: Samples = None,
     display: Display = None,
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
@@ -230,6 +240,7 @@ def probe_command(
     """Probe the revisability of one model on the questions of a pool."""
     from analysis.collect import estimate
 
+    _both_prices(price_in, price_out)
     chosen = [name.strip() for name in conditions.split(",")]
     items, prompt_card = _questions(pool, n, pool_seed, difficulty, selection, card)
     steps = _usable(
@@ -268,7 +279,7 @@ def probe_command(
         timeout=timeout,
         retries=retries,
     )
-    logs = _run(task, out, model, base_url, 1, max_connections, max_samples, display)
+    logs = _run(task, out, model, base_url, max_connections, max_samples, display, again=retry_failed)
     _tell_probes(logs, as_json)
 
 
@@ -293,6 +304,7 @@ def estimate_command(
 
     from analysis.collect import estimate
 
+    _both_prices(price_in, price_out)
     items, prompt_card = _questions(pool, n, 0, None, None, card)
     screen = _usable(
         estimate.probes,
@@ -371,11 +383,16 @@ def _usable(function, *arguments, **options):
         raise typer.BadParameter(str(problem)) from None
 
 
-def _roles(given):
+def _both_prices(price_in, price_out):
+    if (price_in is None) != (price_out is None):
+        raise typer.BadParameter("--price-in, --price-out: one of them is missing; expected both, or none")
+
+
+def _roles(given, agents):
     roles = dict(each.partition("=")[::2] for each in given or [])
     for name, model in roles.items():
-        if not name.startswith("agent_") or not name[6:].isdigit() or not model:
-            raise typer.BadParameter(f"--role {name}={model}: expected agent_K=MODEL, K from 1")
+        if not name.startswith("agent_") or name[6:] not in map(str, range(1, agents + 1)) or not model:
+            raise typer.BadParameter(f"--role {name}={model}: expected agent_K=MODEL, K from 1 to {agents}")
     return roles or None
 
 
@@ -388,24 +405,22 @@ def _place(pool):
     return _text(pool) if Path(pool).is_file() else pool
 
 
-def _run(task, out, model, base_url, epochs, max_connections, max_samples, display, roles=None):
+def _run(task, out, model, base_url, max_connections, max_samples, display, **options):
     from analysis.collect.run import run
 
-    options = {"max_connections": max_connections, "max_samples": max_samples, "display": display}
+    options |= {"max_connections": max_connections, "max_samples": max_samples, "display": display}
     return run(
         task,
         out,
         model=model,
         base_url=base_url,
-        roles=roles,
-        epochs=epochs,
         **{name: value for name, value in options.items() if value is not None},
     )
 
 
 def _tell_debates(paths, as_json):
     from analysis import ledger
-    from analysis.collect import logs, quality
+    from analysis.collect import logs
 
     summary = ledger.summarize(ledger.debates(logs.answers(paths, arm="all")))
     shown = summary[
@@ -421,7 +436,16 @@ def _tell_debates(paths, as_json):
             "c_cond",
         ]
     ]
-    _tell(shown, quality.verdict(quality.checks(logs.replies(paths))), paths, as_json)
+    _tell(shown, _quality(logs.replies(paths)), paths, as_json)
+
+
+def _quality(replies):
+    from analysis.collect import quality
+
+    said = [quality.verdict(quality.checks(replies)), quality.failures(replies)]
+    if said[1]:
+        said.append("Run again with --retry-failed to ask for them once more.")
+    return " ".join(filter(None, said))
 
 
 def _tell_probes(paths, as_json):
@@ -429,15 +453,12 @@ def _tell_probes(paths, as_json):
     from analysis.collect import logs
 
     plan = logs.probe_plan(paths)
-    asked = logs.probes(paths)
-    rates = probe_records.flip_rate(asked, by="condition", conditions="all")
-    lost, unread = int((plan["n"] - plan["valid"]).sum()), int((~asked["parsed"]).sum())
-    note = " ".join(
-        [
-            *([f"{lost} of {int(plan['n'].sum())} records have no initial answer and hold no probes."] * bool(lost)),
-            *([f"{unread} of {len(asked)} challenges got no readable answer and count as no change."] * bool(unread)),
-        ]
+    rates = probe_records.flip_rate(logs.probes(paths), by="condition", conditions="all")
+    lost = int((plan["n"] - plan["valid"]).sum())
+    note = (
+        f"{lost} of {int(plan['n'].sum())} records have no initial answer and hold no probes." if lost else ""
     )
+    note = " ".join(filter(None, [_quality(logs.probe_replies(paths)), note]))
     _tell(
         plan.merge(rates[["condition", "k", "rate", "low", "high"]], on="condition", how="left"),
         note,

@@ -121,7 +121,12 @@ def _attempt(path):
         return None, None
     with zipfile.ZipFile(path) as log:
         head = _header(log, path, "keep")
-    return head["eval"]["task_id"], head.get("status", "started")
+    return head["eval"]["task_id"], _status(head)
+
+
+def _status(head):
+    """Status of a run; one whose failed calls are being asked again is none that ended well."""
+    return "started" if head.get("invalidated") else head.get("status", "started")
 
 
 def samples(path, *, unfinished="error"):
@@ -222,7 +227,7 @@ def _read(log, name, path):
 def _header(log, path, unfinished):
     name = "header.json" if "header.json" in log.NameToInfo else "_journal/start.json"
     head = json.loads(_read(log, name, path))
-    status = head.get("status", "started")
+    status = _status(head)
     if status != "success" and unfinished == "error":
         raise DataError(
             f"{path}: the run is not finished (status {status!r}); run the same command again, "
@@ -622,6 +627,45 @@ def probe_plan(paths, *, unfinished="error"):
         for record in _probe_records(paths, unfinished)
     ]
     return pd.DataFrame(lines).groupby("condition", sort=False).sum().reset_index()
+
+
+def probe_replies(paths, *, unfinished="error"):
+    """Read what is known of every initial answer and every reply to a challenge: for quality control.
+
+    Parameters
+    ----------
+    paths, unfinished
+        As in `answers`.
+
+    Returns
+    -------
+    DataFrame
+        `arm` (the condition), `missing`, `truncated`, `unclosed`, `error`. Of an answer that was asked for
+        repeatedly the last reply counts.
+
+    Examples
+    --------
+    >>> probe_replies("logs")  # doctest: +SKIP
+    """
+    lines = []
+    for record in _probe_records(paths, unfinished):
+        first = {
+            "post_answer": record["initial_answer"],
+            "truncated": record.get("initial_truncated"),
+            "unclosed": record.get("initial_rule") == "unfinished_reasoning",
+            "error": record.get("initial_error"),
+        }
+        for reply in (first, *record["probe_results"]):
+            lines.append(
+                {
+                    "arm": record["condition"],
+                    "missing": reply["post_answer"] is None,
+                    "truncated": bool(reply.get("truncated")),
+                    "unclosed": bool(reply.get("unclosed")),
+                    "error": reply.get("error"),
+                }
+            )
+    return pd.DataFrame(lines)
 
 
 def probe_usage(paths, *, unfinished="error"):

@@ -300,6 +300,7 @@ def _told(asker, temperature, replies, results):
         "initial_parse_repaired": len(replies) > 1 and first["answer"] is not None,
         "initial_repair_attempts": len(replies) - 1,
         "initial_error": first["error"],
+        "initial_truncated": first["truncated"],
         "probe_results": results,
         **_measures(results),
         "reply_temperature": asker.plan["reply_temperature"],

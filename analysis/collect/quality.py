@@ -79,3 +79,18 @@ def verdict(checked):
         for arm, part in bad.groupby("arm", sort=False)
     ]
     return f"Fails strict quality control: {'; '.join(arms)}."
+
+
+def failures(replies):
+    """Say which calls failed and how; empty where none did.
+
+    Examples
+    --------
+    >>> failures(pd.DataFrame({"error": [None, "APITimeoutError", "InternalServerError 500", "APITimeoutError"]}))
+    '3 calls failed: APITimeoutError (2), InternalServerError 500 (1).'
+    """
+    found = replies["error"].dropna().value_counts()
+    if not len(found):
+        return ""
+    kinds = ", ".join(f"{kind} ({k})" for kind, k in found.items())
+    return f"{found.sum()} {'call' if found.sum() == 1 else 'calls'} failed: {kinds}."

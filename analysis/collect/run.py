@@ -1,17 +1,20 @@
 """Run a task of this package so that it can be killed at any point and started again."""
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from analysis.collect import logs as run_logs
+from analysis.collect import logs, saved
 from analysis.errors import DataError
 
 
-def run(task, folder, *, model=None, roles=None, base_url=None, **options):
+def run(task, folder, *, model=None, roles=None, base_url=None, again=False, **options):
     """Run a task until it is done, or go on with it where an earlier run stopped.
 
-    Samples that are in the folder's log are not run again. Within the others no reply is paid twice: replies
-    are kept in the folder too.
+    Samples that are in the folder's log are not run again: a call that failed in one of them stays a missing
+    answer, unless it is asked for again. Within the others no reply is paid twice: replies are kept in the
+    folder too.
 
     Parameters
     ----------
@@ -26,6 +29,9 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
         Models of single agents: ``{"agent_1": "openai/...", ...}``.
     base_url : str, optional
         Address of the model's server.
+    again : bool
+        Whether samples with a failed call are run again: what failed is asked once more, and what followed
+        from it; the other replies are taken from the folder.
     **options
         Further options of `inspect_ai.eval_set`, such as `epochs`, `max_connections`, `max_samples`,
         `display`.
@@ -45,6 +51,8 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
     >>> run(debate(pool="logic"), "runs/mine", model="ollama/llama3.1")  # doctest: +SKIP
     """
     folder = Path(folder)
+    if base_url and "@" in urlsplit(base_url).netloc:
+        raise DataError("base_url: holds a name or password, which logs would show; expected them in the environment")
     # Set before Inspect looks: a run's replies lie beside its log, so that no other run can take them for its
     # own.
     os.environ["INSPECT_CACHE_DIR"] = str((folder / "replies").resolve())
@@ -57,19 +65,21 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
     # is started again from another directory would not be known.
     task.__task_file__ = None
     for path in (folder / "logs").glob("*.eval"):
-        if not run_logs.is_log(path):  # torn, by a loss of power: Inspect cannot go on from it, replies are stored
+        if not logs.is_log(path):  # torn, by a loss of power: Inspect cannot go on from it, but replies are stored
             path.rename(path.with_name(f"{path.name}.torn"))
     there = finished((folder / "logs").glob("*.eval"))
+    if again:
+        there -= sum(map(_set_aside, logs.found_at(folder)))
     TimeLeft.expect(len(task.dataset) * (options.get("epochs") or 1) - there)
     given = {"model": model} if model is not None else {}
     try:
-        done, logs = eval_set(
+        done, found = eval_set(
             task,
             log_dir=str(folder / "logs"),
             model_roles=roles,
             model_base_url=base_url,
             retry_attempts=options.pop("retry_attempts", 1),
-            log_buffer=options.pop("log_buffer", 1),
+            log_buffer=options.pop("log_buffer", _buffer(task, options.get("epochs"))),
             fail_on_error=False,
             **given,
             **options,
@@ -80,10 +90,39 @@ def run(task, folder, *, model=None, roles=None, base_url=None, **options):
                 f"{folder}: holds a run with other questions or settings; expected a new folder, or the "
                 "arguments of that run"
             ) from problem
-        raise DataError(f"{folder}: {problem}") from problem
+        said = re.sub(r"\[/?(?:bold|blue)\]", "", str(problem)).removeprefix("ERROR: ")  # marks for a terminal
+        raise DataError(f"{folder}: {' '.join(said.split())}") from problem
+    except ValueError as problem:
+        if "Model API" in str(problem):  # Inspect's own words for a provider that it does not have
+            raise DataError(f"model {model!r}: {problem} Expected PROVIDER/NAME, as Inspect names it") from problem
+        raise
     if not done:
         said = next(
-            (log.error.message for log in logs if log.error), f"status {logs[0].status}" if logs else "no log"
+            (log.error.message for log in found if log.error),
+            f"status {found[0].status}" if found else "no log",
         )
         raise DataError(f"{folder}: the run did not end well ({said}); run the same command to go on")
-    return [Path(log.location.removeprefix("file://")) for log in logs]
+    return [Path(log.location.removeprefix("file://")) for log in found]
+
+
+def _buffer(task, epochs):
+    """Samples between two writes of the log, which each write it whole: a hundred writes a run.
+
+    Those in between are in Inspect's own buffer, and their replies in the folder.
+    """
+    return max(1, len(task.dataset) * (epochs or 1) // 100)
+
+
+def _set_aside(path):
+    """Mark the samples of a finished log in which a call failed, so that Inspect runs them anew; count them."""
+    from inspect_ai.log import ProvenanceData, invalidate_samples, read_eval_log, write_eval_log
+
+    head = read_eval_log(str(path), header_only=True)
+    if head.status != "success" or head.invalidated:
+        return 0  # it is gone on with in any case
+    log = read_eval_log(str(path))
+    failed = [sample.uuid for sample in log.samples or [] if saved.failed(sample.store)]
+    if failed:
+        told = ProvenanceData(author="analysis.collect", reason="a call failed")
+        write_eval_log(invalidate_samples(log, failed, told), str(path))
+    return len(failed)

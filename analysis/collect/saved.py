@@ -62,3 +62,19 @@ def marked(debate, arm):
     lines = answers(debate, arm)
     failures = {line["error"] for line in lines if line.get("error")}
     return sorted(failures | ({"not asked"} if any(line["rule"] == "not_asked" for line in lines) else set()))
+
+
+def failed(store):
+    """Tell whether a call failed in what a sample stored: a debate, or probe records.
+
+    Examples
+    --------
+    >>> failed({"debate": {"replies": [{"error": None}, {"error": "APITimeoutError"}]}})
+    True
+    >>> failed({"probe": {"records": [{"initial_error": None, "probe_results": [{"error": None}]}]}})
+    False
+    """
+    told = [reply.get("error") for reply in (store.get("debate") or {}).get("replies", [])]
+    for record in (store.get("probe") or {}).get("records", []):
+        told += [record.get("initial_error"), *(probe.get("error") for probe in record["probe_results"])]
+    return any(told)

@@ -9,6 +9,8 @@ from analysis.collect import estimate, logs, pools
 from analysis.collect.cli import app
 from analysis.collect.debate import debate
 from analysis.collect.probe import probe
+from analysis.collect.run import run
+from analysis.errors import DataError
 
 
 def command(*words):
@@ -76,6 +78,8 @@ def test_a_dry_run_asks_nothing_and_counts_money(tmp_path):
         (["debate", "--temperatures", "hot"], 2, "temperatures='hot': expected numbers, or none"),
         (["debate", "--gate", "never"], 2, "gate='never'"),
         (["debate", "--role", "judge=x"], 2, "expected agent_K=MODEL"),
+        (["debate", "--role", "agent_4=mockllm/model"], 2, "agent_4=mockllm/model: expected agent_K=MODEL, K from 1 to 3"),
+        (["probe", "--dry-run", "--price-in", "1"], 2, "--price-in, --price-out: one of them is missing"),
         (["debate", "--pool", "nowhere.csv"], 1, "no such file"),
         (["probe", "--conditions", "rude"], 2, "conditions='rude'"),
     ],
@@ -101,6 +105,85 @@ def test_a_run_from_the_command_line(tmp_path, monkeypatch, serve):
     assert answers["error"].isna().all() and set(answers["rule"]) == {"none"}
     # The same command again finds all replies in its folder.
     assert command("debate", *words, "--display", "none", "--json")[0] == 0 and len(server.requests) == 12
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [("nowhere/model", "model 'nowhere/model': "), ("openai-api/nokey/model", "NOKEY_API_KEY")],
+)
+def test_a_model_that_is_not_there_is_named(tmp_path, monkeypatch, model, message):
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
+    with pytest.raises(DataError) as told:
+        run(debate(n=1), tmp_path / "run", model=model, display="none")
+    assert message in str(told.value) and "[bold]" not in str(told.value)
+
+
+def test_an_address_with_a_password_is_refused(tmp_path):
+    with pytest.raises(DataError, match="expected them in the environment"):
+        run(debate(n=1), tmp_path / "run", model="mockllm/model", base_url="http://me:secret@127.0.0.1:9/v1")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_from_the_command_line_tells_what_failed_and_asks_for_it_again(serve, write_pool, tmp_path, monkeypatch):
+    """Agent 1 says nothing that can be read, agent 2 cannot be reached; later both give the right answer."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")  # restored after the run has set it
+    down = [True]
+
+    def behave(request):
+        if not down:
+            return 200, "Final Answer: A", "stop"
+        if request["temperature"] == 0.7:
+            return 400, json.dumps({"error": {"message": "sk-not-a-real-key", "type": "x"}}).encode(), None
+        return 200, "No." if request["temperature"] == 0.5 else "Final Answer: A", "stop"
+
+    server = serve(behave)
+    words = ["debate", "--model", "openai-api/loopback/model", "--base-url", server.url, "--out", tmp_path / "run"]
+    words += ["--pool", write_pool({"q1": "A", "q2": "A"}), "--rounds", 1, "--retries", 0, "--display", "none", "--json"]
+
+    def go(*more):
+        status, out, problem = command(*words, *more)
+        assert status == 0, problem
+        told = json.loads(out[out.index("{") :])
+        return told["lines"][0], told["note"], logs.answers(told["logs"])
+
+    line, note, answers = go()
+    assert line["n"] == 2 and answers["rule"].tolist() == ["none", "failed", "final_tag"] * 4
+    assert note == (
+        "Fails strict quality control: initial (missing 4/6, at most 2% allowed); peer (missing 8/12, at most 2% "
+        "allowed). 4 calls failed: BadRequestError 400 (4). Run again with --retry-failed to ask for them once more."
+    )
+    down.clear()
+    asked = len(server.requests)
+    assert go()[1] == note and len(server.requests) == asked  # a question that is done is not asked again
+    line, note, answers = go("--retry-failed")
+    # Round 0: what failed. Round 1: all of it, for agents see other replies than before.
+    assert len(server.requests) == asked + 2 + 6
+    assert answers["rule"].tolist() == ["none", "final_tag", "final_tag", *["final_tag"] * 3] * 2
+    assert note == "Fails strict quality control: initial (missing 2/6, at most 2% allowed); peer (missing 2/12, at most 2% allowed)."
+    assert len(logs.found_at(tmp_path / "run")) == 1
+    go("--retry-failed")
+    assert len(server.requests) == asked + 8
+
+
+def test_a_screen_ends_with_its_quality(serve, write_pool, tmp_path, monkeypatch):
+    """Replies to challenges are cut at the limit, and two of eight cannot be read."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
+
+    def behave(request):
+        challenge = request["messages"][-1]["content"]
+        if "About your answer" not in challenge:
+            return 200, "Final Answer: A", "stop"
+        return 200, "No." if "beyond doubt" in challenge else "Final Answer: A", "length"
+
+    server = serve(behave)
+    words = ["probe", "--model", "openai-api/loopback/model", "--base-url", server.url, "--out", tmp_path / "run"]
+    words += ["--pool", write_pool({"q1": "A"}), "--agents", 1, "--conditions", "default", "--display", "none", "--json"]
+    status, out, problem = command(*words)
+    assert status == 0, problem
+    told = json.loads(out[out.index("{") :])
+    assert told["note"] == (
+        "Fails strict quality control: default (missing 2/9, truncated 8/9, at most 2% allowed)."
+    )
 
 
 def test_select_writes_the_most_revisable_questions(tmp_path):

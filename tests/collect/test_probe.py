@@ -98,6 +98,15 @@ def test_repairs_and_records_without_an_answer(path):
     assert "mute" not in {record["question_id"] for record in logs.probe_records(path)}
 
 
+def test_replies_for_quality_control(path):
+    """Eight records a condition, two of them without an initial answer; weak replies are empty in one condition."""
+    replies = logs.probe_replies(path)
+    lost = replies.groupby("arm")["missing"].agg(["sum", "size"])
+    assert lost.loc["default"].tolist() == [2, 8 + 6 * 8]
+    assert lost.loc["anti_argument"].tolist() == [2 + 2 * 6, 8 + 6 * 8]
+    assert not replies[["truncated", "unclosed"]].any(axis=None) and replies["error"].isna().all()
+
+
 def test_texts_stay_in_the_gated_tier(path):
     assert "<<argument" not in str(logs.probe_records(path)) and "Final Answer" not in str(
         logs.probe_records(path)

@@ -59,6 +59,23 @@ def cells(id):
     return ledger.summarize(rows.debates([id]))[list(ledger.CELLS)].iloc[0].tolist()
 
 
+def test_an_arm_survives_export(root, made, tmp_path):
+    rows.add(made / "debate", arm="private", **NAMED)
+    export.write("mine", tmp_path / "out")
+    back = rows.add(tmp_path / "out" / "debates.jsonl", **NAMED | {"id": "back"})
+    assert (back.arm, back.quality_control) == ("private", "fails") and cells("back") == cells("mine")
+
+
+def test_a_log_of_another_task_is_refused(root, scripted, tmp_path):
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample
+
+    task = Task(dataset=[Sample(input="1+1?", target="2")], name="sums")
+    eval(task, model=scripted(lambda text, config: "2").model, log_dir=str(tmp_path / "sums"), display="none")
+    with pytest.raises(DataError, match="a log of another task; expected one of analysis/collect/debate.py"):
+        rows.add(tmp_path / "sums", **NAMED)
+
+
 def test_peer_is_read_unless_another_arm_is_asked_for(root, made):
     row = rows.add(made / "debate", **NAMED)
     assert (row.arm, row.layout, row.n_debates, row.n_answers) == ("peer", "inspect", 10, 90)

@@ -20,7 +20,7 @@ from analysis import ledger
 from analysis.collect import logs, quality
 from analysis.collect.calls import seed_of
 from analysis.collect.debate import debate
-from analysis.collect.run import run
+from analysis.collect.run import _set_aside, run
 from analysis.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,7 +167,7 @@ OPTIONS = {"arms": ["peer", "private"], "rounds": 2}
 KILLED = """
 import sys
 from analysis.collect.debate import debate
-from analysis.collect.run import run
+from analysis.collect.run import _set_aside, run
 run(debate(pool=sys.argv[1], arms=["peer", "private"], rounds=2), sys.argv[2], model=sys.argv[3],
     base_url=sys.argv[4], max_connections=4, max_samples=3, display="none", log_buffer=100)
 """
@@ -239,6 +239,35 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(serve, write_pool, tmp_
         run(debate(pool=pool, arms=["peer"], rounds=2), folder, **options)
 
 
+def test_a_torn_log_does_not_stop_a_run(serve, write_pool, tmp_path, monkeypatch):
+    """A loss of power can leave half a log; what it held is in the stored replies."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
+    server = serve(lambda request: (200, "Final Answer: A", "stop"))
+    pool, folder = write_pool({"q1": "A"}), tmp_path / "run"
+    options = {"model": MODEL, "base_url": server.url, "display": "none"}
+    (path,) = run(debate(pool=pool, rounds=1), folder, **options)
+    path.write_bytes(path.read_bytes()[:3000])
+    (again,) = run(debate(pool=pool, rounds=1), folder, **options)
+    assert len(server.requests) == 6
+    assert logs.answers(again)["answer"].tolist() == ["A"] * 6
+    assert path.with_name(f"{path.name}.torn").stat().st_size == 3000 and logs.found_at(folder) == [again]
+
+
+def test_an_interrupted_second_try_at_failed_calls_is_no_finished_run(serve, write_pool, tmp_path, monkeypatch):
+    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
+    server = serve(lambda request: fault(400))
+    pool, folder = write_pool({"q1": "A"}), tmp_path / "run"
+    options = {"model": MODEL, "base_url": server.url, "display": "none"}
+    (path,) = run(debate(pool=pool, rounds=1, retries=0), folder, **options)
+    _set_aside(path)
+    with pytest.raises(DataError, match="the run is not finished"):
+        logs.answers(folder / "logs")
+    assert len(logs.answers(folder / "logs", unfinished="keep")) == 6
+    server.behave = lambda request: (200, "Final Answer: A", "stop")
+    (path,) = run(debate(pool=pool, rounds=1, retries=0), folder, **options)
+    assert logs.answers(path)["answer"].tolist() == ["A"] * 6
+
+
 def test_an_unfinished_log_is_refused_unless_asked_for(serve, write_pool, tmp_path):
     """The log that a killed run leaves is no row: it would count fewer debates than were meant."""
     path = tmp_path / "killed.eval"
@@ -307,17 +336,3 @@ def test_failed_calls_are_asked_again_once_the_logs_are_gone(serve, write_pool, 
     shutil.rmtree(out / "logs")
     answers, asked = go()
     assert asked == [False] * 6 and answers.groupby("question")["answer"].count().to_dict() == {"q1": 6, "q2": 6}
-
-
-def test_a_torn_log_does_not_stop_a_run(serve, write_pool, tmp_path, monkeypatch):
-    """A loss of power can leave half a log; what it held is in the stored replies."""
-    monkeypatch.setenv("INSPECT_CACHE_DIR", "")
-    server = serve(lambda request: (200, "Final Answer: A", "stop"))
-    pool, folder = write_pool({"q1": "A"}), tmp_path / "run"
-    options = {"model": MODEL, "base_url": server.url, "display": "none"}
-    (path,) = run(debate(pool=pool, rounds=1), folder, **options)
-    path.write_bytes(path.read_bytes()[:3000])
-    (again,) = run(debate(pool=pool, rounds=1), folder, **options)
-    assert len(server.requests) == 6
-    assert logs.answers(again)["answer"].tolist() == ["A"] * 6
-    assert path.with_name(f"{path.name}.torn").stat().st_size == 3000 and logs.found_at(folder) == [again]
